@@ -1,0 +1,382 @@
+# ruff: noqa: RUF009 - setting() makes a dataclass field
+"""The configuration of an application: Kafka Streams' settings, as far as they mean something here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any
+
+from headrace.arguments import text
+from headrace.errors import ConfigError, describe_value, did_you_mean
+from headrace.handlers import (
+    DefaultProductionExceptionHandler,
+    DeserializationExceptionHandler,
+    LateRecord,
+    LogAndFailExceptionHandler,
+    LogAndFailProcessingExceptionHandler,
+    ProcessingExceptionHandler,
+    ProductionExceptionHandler,
+)
+from headrace.serdes import Serde, Serdes
+from headrace.settings import CLIENT_SETTINGS, NO_EFFECT, PREFIXES, Kind, Setting, optimizations, setting, to_plain
+from headrace.timestamps import FailOnInvalidTimestamp, TimestampExtractor
+
+logger = logging.getLogger(__name__)
+
+_DEFAULT_STATE_DIR = str(Path(tempfile.gettempdir()) / "headrace")
+_EMIT_INTERVALS = (
+    "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__",
+    "__emit.interval.ms.kstreams.windowed.aggregation__",
+)
+
+
+def _knowing_its_settings(config: type[StreamsConfig]) -> type[StreamsConfig]:
+    """Makes the constructor tell what was meant by a setting that it does not have."""
+    init = config.__init__
+
+    @wraps(init)
+    def settle(self: StreamsConfig, *misplaced: Any, **settings: Any) -> None:
+        if misplaced:
+            found = describe_value(misplaced[0])
+            message = f"settings are keyword arguments, got {found}; a mapping is read by StreamsConfig.of(…)"
+            raise ConfigError(message)
+        for name in settings.keys() - config.__dataclass_fields__.keys():
+            meant = _names().get(name)
+            hint = did_you_mean(name, config.__dataclass_fields__) if meant is None else f"; it is '{meant}' here"
+            message = f"setting '{name}' is unknown{hint}"
+            raise ConfigError(message)
+        init(self, **settings)
+
+    setattr(config, "__init__", settle)  # noqa: B010 - a type checker wants to see the dataclass's
+    return config
+
+
+@_knowing_its_settings
+@dataclass(frozen=True, kw_only=True)
+class StreamsConfig:
+    """The settings of an application; durations are ``timedelta``, handlers and serdes are objects.
+
+    ``StreamsConfig.of`` also takes Kafka's dotted names.
+
+    >>> config = StreamsConfig(application_id="orders", statestore_cache_max_bytes=0)
+    >>> config.processing_guarantee, config.commit_interval_ms
+    ('at_least_once', 30000)
+    >>> StreamsConfig(num_standby_replicas=-1)
+    Traceback (most recent call last):
+    ...
+    headrace.errors.ConfigError: num_standby_replicas must be a whole number, at least 0, got int -1
+    >>> StreamsConfig(aplication_id="orders")
+    Traceback (most recent call last):
+    ...
+    headrace.errors.ConfigError: setting 'aplication_id' is unknown; did you mean 'application_id'?
+    """
+
+    application_id: str = setting("headrace", "application.id", Kind.NAME)
+    """Name of the application and prefix of its internal topics; give each application its own."""
+    bootstrap_servers: str | None = setting(None, "bootstrap.servers", Kind.TEXT, optional=True)
+    """Kafka brokers, as ``host:port`` with commas between; None uses the embedded log."""
+    client_id: str = setting("", "client.id", Kind.TEXT)
+    """Prefix of the names that Kafka clients give themselves; empty for the application id."""
+    application_server: str = setting("", "application.server", Kind.TEXT)
+    """Address at which other instances reach this one's stores, as ``host:port``; empty for none."""
+    state_dir: str | os.PathLike[str] = setting(_DEFAULT_STATE_DIR, "state.dir", Kind.PATH)
+    """Where stores, checkpoints and the embedded log are kept."""
+    state_cleanup_delay: timedelta = setting(timedelta(minutes=10), "state.cleanup.delay.ms", Kind.DURATION, minimum=0)
+    """How long the state of a task that moved away is kept."""
+
+    default_key_serde: Serde[Any] = setting(Serdes.string(), "default.key.serde", Kind.SERDE)
+    """Serde of keys where a topology names none."""
+    default_value_serde: Serde[Any] = setting(Serdes.json(), "default.value.serde", Kind.SERDE)
+    """Serde of values where a topology names none."""
+    default_timestamp_extractor: TimestampExtractor = setting(
+        FailOnInvalidTimestamp(), "default.timestamp.extractor", Kind.FUNCTION, call="(record, partition_time_ms)"
+    )
+    """Which time records have where a topology does not say it."""
+
+    processing_guarantee: str = setting(
+        "at_least_once",
+        "processing.guarantee",
+        Kind.CHOICE,
+        choices=("at_least_once", "exactly_once_v2"),
+    )
+    """``at_least_once`` or ``exactly_once_v2``."""
+    commit_interval: timedelta | None = setting(None, "commit.interval.ms", Kind.DURATION, minimum=0, optional=True)
+    """How often progress is saved and caches are flushed; None: 30 s, with ``exactly_once_v2`` 100 ms."""
+    poll: timedelta = setting(timedelta(milliseconds=100), "poll.ms", Kind.DURATION, minimum=0)
+    """How long to wait for input before clocks are looked at."""
+    max_task_idle: timedelta = setting(timedelta(0), "max.task.idle.ms", Kind.DURATION, minimum=-1)
+    """How long a task waits for an empty input; 0 only for data that is in the log, -1 ms not at all."""
+    task_timeout: timedelta = setting(timedelta(minutes=5), "task.timeout.ms", Kind.DURATION, minimum=0)
+    """How long a task retries after a temporary failure."""
+    buffered_records_per_partition: int = setting(1000, "buffered.records.per.partition", Kind.NUMBER, minimum=1)
+    """How many records of an input partition are read ahead."""
+    num_stream_threads: int = setting(1, "num.stream.threads", Kind.NUMBER, minimum=1)
+    """How many tasks run at once in this process, where the host leaves that to us."""
+    num_standby_replicas: int = setting(0, "num.standby.replicas", Kind.NUMBER, minimum=0)
+    """How many further copies of each store are kept up to date."""
+    replication_factor: int = setting(-1, "replication.factor", Kind.NUMBER, minimum=-1)
+    """Replicas of internal topics; -1 leaves it to the broker."""
+
+    statestore_cache_max_bytes: int = setting(
+        10 * 1024 * 1024,
+        "statestore.cache.max.bytes",
+        Kind.NUMBER,
+        minimum=0,
+        aliases=("cache.max.bytes.buffering",),
+    )
+    """Size of the record cache; 0 forwards every update."""
+    dsl_store: str = setting(
+        "disk",
+        "default.dsl.store",
+        Kind.CHOICE,
+        choices=("disk", "memory"),
+        synonyms=(("rocksDB", "disk"), ("in_memory", "memory")),
+    )
+    """Where stores of the DSL live: ``disk`` or ``memory`` (Kafka's ``rocksDB`` and ``in_memory``)."""
+    window_store_change_log_additional_retention: timedelta = setting(
+        timedelta(days=1),
+        "windowstore.changelog.additional.retention.ms",
+        Kind.DURATION,
+        minimum=0,
+    )
+    """How much longer than the store its changelog topic keeps windows, because clocks differ."""
+    emit_interval: timedelta | None = setting(
+        None, "emit.interval.ms", Kind.DURATION, minimum=0, optional=True, aliases=_EMIT_INTERVALS
+    )
+    """How often results of closed windows and unmatched join records are looked for, by wall clock; 0 at every record.
+
+    None: every second, in the test driver at every record.
+    """
+
+    topology_optimization: str | Iterable[str] = "none"
+    """``none``, ``all``, or names of rewrites; see ``optimizations``."""
+    ensure_explicit_internal_resource_naming: bool = setting(
+        default=False, key="ensure.explicit.internal.resource.naming", kind=Kind.FLAG
+    )
+    """Refuse a topology that leaves the name of a store or an internal topic to be generated."""
+    # Any: the protocol belongs to the Processor API, a later layer.
+    processor_wrapper: Any = setting(None, "processor.wrapper.class", Kind.WRAPPER, optional=True)
+    """A ``ProcessorWrapper``, which wraps every processor of the application; None for none."""
+
+    deserialization_exception_handler: DeserializationExceptionHandler = setting(
+        LogAndFailExceptionHandler(),
+        "deserialization.exception.handler",
+        Kind.FUNCTION,
+        call="(context, error)",
+        aliases=("default.deserialization.exception.handler",),
+    )
+    """Asked when a record cannot be read."""
+    processing_exception_handler: ProcessingExceptionHandler = setting(
+        LogAndFailProcessingExceptionHandler(),
+        "processing.exception.handler",
+        Kind.FUNCTION,
+        call="(context, record, error)",
+    )
+    """Asked when a function or processor raises."""
+    production_exception_handler: ProductionExceptionHandler = setting(
+        DefaultProductionExceptionHandler(),
+        "production.exception.handler",
+        Kind.FUNCTION,
+        call="(context, output, error)",
+        aliases=("default.production.exception.handler",),
+    )
+    """Asked when a record cannot be written."""
+    errors_dead_letter_queue_topic_name: str | None = setting(
+        None, "errors.dead.letter.queue.topic.name", Kind.NAME, optional=True
+    )
+    """Topic to which the built-in handlers write what they could not process; None for none."""
+    on_late: Callable[[LateRecord], Any] | None = setting(
+        None, "on.late", Kind.FUNCTION, optional=True, call="(record)"
+    )
+    """Called with every record that is dropped because its window had closed."""
+    metrics_recording_level: str = setting(
+        "INFO", "metrics.recording.level", Kind.CHOICE, choices=("INFO", "DEBUG", "TRACE")
+    )
+    """How detailed metrics are."""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of Kafka clients, internal topics and Spark, by their prefixed names."""
+
+    def __post_init__(self) -> None:
+        for name, known in _settings().items():
+            self._set(name, known.check(name, getattr(self, name)))
+        optimizations(self.topology_optimization)
+        if not isinstance(self.topology_optimization, str):
+            self._set("topology_optimization", ",".join(self.topology_optimization))
+        extras = _checked_extras(self.extras)
+        for name in extras:
+            if not _is_extra(name):
+                hint = did_you_mean(str(name), _names())
+                message = f"extras: '{name}' must begin with one of {', '.join(PREFIXES)}{hint}"
+                raise ConfigError(message)
+        self._set("extras", dict(extras))
+        self._check_transaction_timeout()
+
+    def _set(self, name: str, value: Any) -> None:
+        # Frozen for users, but a value's other spellings are settled here, once.
+        object.__setattr__(self, name, value)
+
+    def _check_transaction_timeout(self) -> None:
+        if not self.exactly_once:
+            return
+        timeout_ms = self.extras.get("producer.transaction.timeout.ms", 10_000)
+        if not str(timeout_ms).isdecimal():
+            found = describe_value(timeout_ms)
+            message = f"extras: 'producer.transaction.timeout.ms' must be a whole number, got {found}"
+            raise ConfigError(message)
+        if int(timeout_ms) < self.commit_interval_ms:
+            message = (
+                f"commit_interval is {self.commit_interval_ms} ms, and the transaction timeout is {timeout_ms} ms, "
+                "so every transaction would be aborted; shorten it, or raise 'producer.transaction.timeout.ms'"
+            )
+            raise ConfigError(message)
+
+    @classmethod
+    def of(cls, source: StreamsConfig | Mapping[str, Any] | None = None) -> StreamsConfig:
+        """Makes a configuration from a mapping, whose names may be ours or Kafka's; passes a configuration through.
+
+        Durations may be ``timedelta`` or milliseconds, numbers and flags may be text.
+
+        >>> StreamsConfig.of({"application.id": "orders", "commit.interval.ms": 500}).commit_interval
+        datetime.timedelta(microseconds=500000)
+        >>> StreamsConfig.of({"aplication.id": "orders"})
+        Traceback (most recent call last):
+        ...
+        headrace.errors.ConfigError: setting 'aplication.id' is unknown; did you mean 'application.id'?
+        """
+        if source is None:
+            return cls()
+        if isinstance(source, StreamsConfig):
+            return source
+        given: object = source
+        if not isinstance(given, Mapping):
+            message = f"a configuration is a StreamsConfig, a mapping or None, got {describe_value(given)}"
+            raise ConfigError(message)
+        return cls(**_arguments(given))
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Returns all settings by their dotted names, durations in milliseconds, without those that are None.
+
+        >>> StreamsConfig(application_id="orders").to_mapping()["statestore.cache.max.bytes"]
+        10485760
+        """
+        named = {known.key: to_plain(getattr(self, name)) for name, known in _settings().items()}
+        named["topology.optimization"] = self.topology_optimization
+        return {key: value for key, value in named.items() if value is not None} | dict(self.extras)
+
+    def prefixed(self, *prefixes: str) -> dict[str, Any]:
+        """Returns the extras with these prefixes, without them; later prefixes win.
+
+        >>> config = StreamsConfig(extras={"consumer.fetch.min.bytes": 1, "main.consumer.fetch.min.bytes": 2})
+        >>> config.prefixed("consumer.", "main.consumer.")
+        {'fetch.min.bytes': 2}
+        """
+        for given in prefixes:
+            text(given, "prefixed(): a prefix")
+        return {
+            name.removeprefix(prefix): value
+            for prefix in prefixes
+            for name, value in self.extras.items()
+            if name.startswith(prefix)
+        }
+
+    @property
+    def exactly_once(self) -> bool:
+        """Whether the guarantee is exactly once.
+
+        >>> StreamsConfig(processing_guarantee="exactly_once_v2").exactly_once
+        True
+        """
+        return self.processing_guarantee == "exactly_once_v2"
+
+    @property
+    def emit_interval_ms(self) -> int:
+        """The emit interval in milliseconds.
+
+        >>> StreamsConfig().emit_interval_ms
+        1000
+        """
+        if self.emit_interval is None:
+            return 1000
+        milliseconds: int = to_plain(self.emit_interval)
+        return milliseconds
+
+    @property
+    def commit_interval_ms(self) -> int:
+        """The commit interval in milliseconds, whether it is set or left to the guarantee.
+
+        >>> StreamsConfig(processing_guarantee="exactly_once_v2").commit_interval_ms
+        100
+        """
+        if self.commit_interval is None:
+            return 100 if self.exactly_once else 30_000
+        milliseconds: int = to_plain(self.commit_interval)
+        return milliseconds
+
+    @property
+    def optimizations(self) -> frozenset[str]:
+        """The rewrites that ``topology_optimization`` asks for.
+
+        >>> StreamsConfig(topology_optimization=["single.store.self.join"]).optimizations
+        frozenset({'single.store.self.join'})
+        """
+        return optimizations(self.topology_optimization)
+
+
+@cache
+def _settings() -> dict[str, Setting]:
+    return {known.name: known.metadata["setting"] for known in fields(StreamsConfig) if "setting" in known.metadata}
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Every spelling of every setting's name, and the field it is."""
+    names = {known: known for known in (one.name for one in fields(StreamsConfig))}
+    keys = {"topology.optimization": "topology_optimization"}
+    for name, known in _settings().items():
+        keys |= dict.fromkeys((known.key, *known.aliases), name)
+    return names | {key.replace(".", "_"): name for key, name in keys.items()} | keys
+
+
+def _is_extra(name: object) -> bool:
+    return isinstance(name, str) and (name.startswith(PREFIXES) or name in CLIENT_SETTINGS)
+
+
+def _checked_extras(extras: object) -> Mapping[str, Any]:
+    if not isinstance(extras, Mapping):
+        message = f"extras must be a mapping of prefixed names, got {describe_value(extras)}"
+        raise ConfigError(message)
+    return extras
+
+
+def _arguments(source: Mapping[str, Any]) -> dict[str, Any]:
+    arguments: dict[str, Any] = {}
+    given_as: dict[str, str] = {}
+    extras: dict[str, Any] = dict(_checked_extras(source.get("extras", {})))
+    for key, value in source.items():
+        if key == "extras":
+            continue
+        name = _names().get(key)
+        if name is None:
+            if _is_extra(key):
+                extras[key] = value
+            elif key in NO_EFFECT:
+                logger.warning("setting '%s' has no effect: %s", key, NO_EFFECT[key])
+            else:
+                candidates = [*_names(), *CLIENT_SETTINGS, *NO_EFFECT]
+                message = f"setting '{key}' is unknown{did_you_mean(str(key), candidates)}"
+                raise ConfigError(message)
+            continue
+        known = _settings().get(name)
+        parsed = value if known is None else known.parse(name, value)
+        if name in arguments and arguments[name] != parsed:
+            message = f"'{given_as[name]}' and '{key}' are one setting with two different values; leave one out"
+            raise ConfigError(message)
+        arguments[name], given_as[name] = parsed, key
+    return arguments | ({"extras": extras} if extras else {})

@@ -1,0 +1,56 @@
+"""Session windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headrace.arguments import whole_number
+from headrace.durations import to_ms
+from headrace.errors import TopologyError
+from headrace.windows.factories import Factories, made_by_factories
+
+
+@made_by_factories
+@dataclass(frozen=True, slots=True)
+class SessionWindows(metaclass=Factories):
+    """Windows of activity: records of a key that follow one another within ``gap`` are one session.
+
+    A session reaches from its first record to its last, both inclusive. A record between two sessions joins them.
+
+    >>> SessionWindows.of_inactivity_gap_with_no_grace(timedelta(minutes=5))
+    SessionWindows(gap_ms=300000, grace_ms=0)
+    """
+
+    gap_ms: int
+    """Longest pause within a session."""
+    grace_ms: int
+    """How long after its end a session takes late records, in addition to the gap."""
+
+    def __post_init__(self) -> None:
+        for name in ("gap_ms", "grace_ms"):
+            whole_number(getattr(self, name), f"SessionWindows: {name}")
+        if self.gap_ms < 0:
+            message = f"SessionWindows: the inactivity gap must not be negative, got {self.gap_ms} ms"
+            raise TopologyError(message)
+        if self.grace_ms < 0:
+            message = f"SessionWindows: the grace period must not be negative, got {self.grace_ms} ms"
+            raise TopologyError(message)
+
+    @classmethod
+    def of_inactivity_gap_with_no_grace(cls, gap: timedelta) -> SessionWindows:
+        """Sessions that close as soon as stream time passes their end by more than the gap.
+
+        >>> SessionWindows.of_inactivity_gap_with_no_grace(timedelta(seconds=1)).gap_ms
+        1000
+        """
+        return cls.of_inactivity_gap_and_grace(gap, timedelta(0))
+
+    @classmethod
+    def of_inactivity_gap_and_grace(cls, gap: timedelta, grace: timedelta) -> SessionWindows:
+        """Sessions that still take records that come up to ``grace`` late.
+
+        >>> SessionWindows.of_inactivity_gap_and_grace(timedelta(seconds=1), timedelta(seconds=2)).grace_ms
+        2000
+        """
+        return cls(to_ms(gap, "SessionWindows: the inactivity gap"), to_ms(grace, "SessionWindows: the grace period"))

@@ -1,0 +1,271 @@
+"""Settings: defaults, Kafka's names, what is refused, and the way back to a mapping."""
+
+import dataclasses
+import pickle
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.config import StreamsConfig
+from headrace.errors import ConfigError
+from headrace.handlers import LogAndContinueExceptionHandler
+from headrace.serdes import Serdes
+from headrace.settings import NO_EFFECT
+from headrace.timestamps import WallclockTimestampExtractor
+
+
+def test_defaults_are_kafkas() -> None:
+    config = StreamsConfig()
+    assert config.statestore_cache_max_bytes == 10485760
+    assert config.commit_interval_ms == 30_000
+    assert config.processing_guarantee == "at_least_once"
+    assert config.max_task_idle == timedelta(0)
+    assert config.num_standby_replicas == 0
+    assert config.replication_factor == -1
+    assert config.window_store_change_log_additional_retention == timedelta(days=1)
+    assert config.emit_interval_ms == 1000
+    assert config.optimizations == frozenset()
+    assert config.dsl_store == "disk"
+    assert config.default_key_serde == Serdes.string()
+    assert config.default_value_serde == Serdes.json()
+
+
+def test_commit_interval_depends_on_the_guarantee_unless_it_is_set() -> None:
+    assert StreamsConfig(processing_guarantee="exactly_once_v2").commit_interval_ms == 100
+    config = StreamsConfig(processing_guarantee="exactly_once_v2", commit_interval=timedelta(seconds=1))
+    assert config.commit_interval_ms == 1000
+
+
+def test_mapping_takes_our_names_and_kafkas() -> None:
+    dotted = StreamsConfig.of({"application.id": "app", "commit.interval.ms": 500, "num.stream.threads": 2})
+    snake = StreamsConfig.of({"application_id": "app", "commit_interval_ms": 500, "num_stream_threads": 2})
+    ours = StreamsConfig.of(
+        {"application_id": "app", "commit_interval": timedelta(seconds=0.5), "num_stream_threads": 2}
+    )
+    direct = StreamsConfig(application_id="app", commit_interval=timedelta(seconds=0.5), num_stream_threads=2)
+    assert dotted == snake == ours == direct
+
+
+def test_mapping_takes_text_as_a_properties_file_has_it() -> None:
+    config = StreamsConfig.of(
+        {
+            "num.standby.replicas": "2",
+            "max.task.idle.ms": "-1",
+            "ensure.explicit.internal.resource.naming": "true",
+            "bootstrap.servers": ["a:9092", "b:9092"],
+        }
+    )
+    assert config.num_standby_replicas == 2
+    assert config.max_task_idle == timedelta(milliseconds=-1)
+    assert config.ensure_explicit_internal_resource_naming is True
+    assert config.bootstrap_servers == "a:9092,b:9092"
+
+
+def test_deprecated_and_private_names_are_known() -> None:
+    config = StreamsConfig.of(
+        {
+            "cache.max.bytes.buffering": 0,
+            "default.deserialization.exception.handler": LogAndContinueExceptionHandler,
+            "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": 0,
+            "__emit.interval.ms.kstreams.windowed.aggregation__": 0,
+        }
+    )
+    assert config.statestore_cache_max_bytes == 0
+    assert config.deserialization_exception_handler == LogAndContinueExceptionHandler()
+    assert config.emit_interval_ms == 0
+
+
+def test_configuration_and_nothing_are_taken_as_they_are() -> None:
+    config = StreamsConfig(application_id="app")
+    assert StreamsConfig.of(config) is config
+    assert StreamsConfig.of(None) == StreamsConfig()
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("aplication.id", "application.id"),
+        ("state_store_cache_max_bytes", "statestore_cache_max_bytes"),
+        ("procesing_guarantee", "processing_guarantee"),
+    ],
+)
+def test_unknown_setting_is_refused_with_a_suggestion(name: str, suggestion: str) -> None:
+    with pytest.raises(ConfigError, match=f"setting '{name}' is unknown; did you mean '{suggestion}'"):
+        StreamsConfig.of({name: 1})
+
+
+def test_one_setting_given_twice_must_agree() -> None:
+    with pytest.raises(ConfigError, match=r"'poll\.ms' and 'poll' are one setting with two different values"):
+        StreamsConfig.of({"poll.ms": 5, "poll": timedelta(milliseconds=6)})
+    assert StreamsConfig.of({"poll.ms": 5, "poll": timedelta(milliseconds=5)}).poll == timedelta(milliseconds=5)
+
+
+def test_settings_without_effect_are_taken_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert StreamsConfig.of(dict.fromkeys(NO_EFFECT, "x")) == StreamsConfig()
+    for name, reason in NO_EFFECT.items():
+        assert f"setting '{name}' has no effect: {reason}" in caplog.text
+
+
+def test_prefixed_settings_are_kept() -> None:
+    config = StreamsConfig.of(
+        {
+            "consumer.max.poll.records": 10,
+            "main.consumer.max.poll.records": 20,
+            "producer.linger.ms": 5,
+            "topic.retention.ms": 1000,
+            "spark.master": "local[2]",
+            "security.protocol": "SSL",
+            "ssl.keystore.location": "here",
+        }
+    )
+    assert config.prefixed("consumer.", "main.consumer.") == {"max.poll.records": 20}
+    assert config.prefixed("spark.") == {"master": "local[2]"}
+    assert config.extras["security.protocol"] == "SSL"
+    assert StreamsConfig.of(config.to_mapping()) == config
+
+
+def test_extras_must_have_a_known_prefix() -> None:
+    with pytest.raises(ConfigError, match=r"extras: 'comsumer\.x' must begin with one of consumer\."):
+        StreamsConfig(extras={"comsumer.x": 1})
+    nonsense: Any = ["consumer.x"]
+    with pytest.raises(ConfigError, match="extras must be a mapping"):
+        StreamsConfig(extras=nonsense)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"application_id": ""}, "application_id must be a string of letters, digits"),
+        ({"application_id": "a/b"}, "application_id must be .*got str 'a/b'"),
+        ({"statestore_cache_max_bytes": -1}, "must be a whole number, at least 0, got int -1"),
+        ({"statestore_cache_max_bytes": True}, "must be a whole number, at least 0, got bool True"),
+        ({"statestore_cache_max_bytes": 1.5}, "got float 1.5"),
+        ({"commit_interval": 100}, "must be a timedelta, at least 0 ms, or None, got int 100; write for example"),
+        ({"commit_interval": timedelta(microseconds=1500)}, "got timedelta .*; give it in whole milliseconds"),
+        ({"commit_interval": timedelta(milliseconds=-1)}, "at least 0 ms"),
+        ({"max_task_idle": timedelta(milliseconds=-2)}, "at least -1 ms"),
+        ({"processing_guarantee": "exactly_once_v3"}, "did you mean 'exactly_once_v2'"),
+        ({"dsl_store": "rocksdb"}, "one of 'disk', 'memory', got str 'rocksdb'"),
+        ({"default_key_serde": str}, "default_key_serde must be a serde, got str ''"),
+        ({"default_timestamp_extractor": 5}, "must be a function .*, got int 5"),
+        ({"on_late": "print"}, "must be a function .*, or None, got str 'print'"),
+        ({"processor_wrapper": len}, "methods wrap_processor_supplier and wrap_fixed_key_processor_supplier"),
+        ({"state_dir": 5}, "state_dir must be a path, got int 5"),
+        ({"ensure_explicit_internal_resource_naming": 1}, "must be True or False, got int 1"),
+        ({"errors_dead_letter_queue_topic_name": "a b"}, "errors_dead_letter_queue_topic_name must be a string of"),
+        ({"topology_optimization": "al"}, "topology_optimization must be 'none', 'all', or some of"),
+        ({"topology_optimization": ["all", "none"]}, "got str 'all'"),
+        ({"topology_optimization": "merge.repartition.topic"}, "did you mean 'merge.repartition.topics'"),
+    ],
+)
+def test_impossible_values_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        StreamsConfig(**settings)
+
+
+def test_commit_interval_must_fit_into_a_transaction() -> None:
+    settings: dict[str, Any] = {"processing.guarantee": "exactly_once_v2", "commit.interval.ms": 20_000}
+    with pytest.raises(ConfigError, match="commit_interval is 20000 ms, and the transaction timeout is 10000 ms"):
+        StreamsConfig.of(settings)
+    assert StreamsConfig.of(settings | {"producer.transaction.timeout.ms": 60_000}).exactly_once
+
+
+@pytest.mark.parametrize(("given", "kept"), [("rocksDB", "disk"), ("in_memory", "memory"), ("memory", "memory")])
+def test_store_types_have_kafkas_names_too(given: str, kept: str) -> None:
+    assert StreamsConfig(dsl_store=given).dsl_store == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("none", set()),
+        ("all", {"reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join"}),
+        (
+            "merge.repartition.topics, single.store.self.join",
+            {"merge.repartition.topics", "single.store.self.join"},
+        ),
+        (("single.store.self.join",), {"single.store.self.join"}),
+    ],
+)
+def test_optimizations_can_be_named_one_by_one(given: Any, expected: set[str]) -> None:
+    config = StreamsConfig(topology_optimization=given)
+    assert config.optimizations == expected
+    assert StreamsConfig.of({"topology.optimization": given}) == config
+
+
+def test_classes_stand_for_their_instances() -> None:
+    config = StreamsConfig.of({"default.timestamp.extractor": WallclockTimestampExtractor})
+    assert config.default_timestamp_extractor == WallclockTimestampExtractor()
+
+
+def test_mapping_and_back_is_the_same_configuration() -> None:
+    config = StreamsConfig(
+        application_id="app",
+        bootstrap_servers="localhost:9092",
+        state_dir=Path("/var/lib/app"),
+        commit_interval=timedelta(seconds=5),
+        topology_optimization="all",
+        on_late=print,
+        errors_dead_letter_queue_topic_name="failed",
+        extras={"topic.retention.ms": 1},
+    )
+    mapping = config.to_mapping()
+    assert mapping["commit.interval.ms"] == 5000
+    assert mapping["topic.retention.ms"] == 1
+    assert StreamsConfig.of(mapping) == config
+    assert "commit.interval.ms" not in StreamsConfig().to_mapping()
+
+
+def test_configuration_pickles_and_can_be_varied() -> None:
+    config = StreamsConfig(application_id="app", extras={"spark.master": "local[1]"})
+    assert pickle.loads(pickle.dumps(config)) == config
+    varied = dataclasses.replace(config, processing_guarantee="exactly_once_v2")
+    assert (varied.application_id, varied.commit_interval_ms) == ("app", 100)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.application_id = "other"  # type: ignore[misc]  # that it fails is the point
+
+
+def test_configuration_does_not_share_its_extras() -> None:
+    extras = {"spark.master": "local[1]"}
+    config = StreamsConfig(extras=extras)
+    extras["spark.master"] = "changed"
+    assert config.extras == {"spark.master": "local[1]"}
+
+
+def test_every_setting_has_a_dotted_name_of_its_own() -> None:
+    mapping = StreamsConfig(
+        bootstrap_servers="a:1",
+        commit_interval=timedelta(0),
+        emit_interval=timedelta(0),
+        on_late=print,
+        errors_dead_letter_queue_topic_name="failed",
+    ).to_mapping()
+    # All but the extras, and the processor wrapper, which is None here.
+    assert len(mapping) == len(dataclasses.fields(StreamsConfig)) - 2
+
+
+def test_source_of_a_configuration_must_be_a_mapping() -> None:
+    nonsense: Any = [("application.id", "app")]
+    with pytest.raises(ConfigError, match="a configuration is a StreamsConfig, a mapping or None, got list"):
+        StreamsConfig.of(nonsense)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"application_idd": "x"}, r"setting 'application_idd' is unknown; did you mean 'application_id'\?"),
+        ({"commit_interval_ms": 5}, "setting 'commit_interval_ms' is unknown; it is 'commit_interval' here"),
+        ({"zebra": 5}, "setting 'zebra' is unknown$"),
+    ],
+)
+def test_an_unknown_keyword_is_answered_with_what_was_meant(settings: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        StreamsConfig(**settings)
+
+
+def test_settings_are_keyword_arguments() -> None:
+    config: Any = StreamsConfig
+    with pytest.raises(ConfigError, match=r"settings are keyword arguments, got dict .*StreamsConfig.of"):
+        config({"application.id": "x"})
