@@ -1,0 +1,143 @@
+"""Builders: everything needed to make a store, as a value."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headrace.arguments import topic_config
+from headrace.durations import MAX_LONG
+from headrace.errors import TopologyError
+from headrace.serdes import Serde, Serdes
+from headrace.state.base import TaskLink
+from headrace.state.cache import CacheBudget
+from headrace.state.engine import Engine
+from headrace.state.makers import make_store
+from headrace.state.suppliers import AnySupplier, VersionedSupplier, WindowSupplier
+
+logger = logging.getLogger(__name__)
+
+_NEVER_CACHED = {"versioned": "a versioned store", "custom": "a store of one's own"}
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBuilder:
+    """Describes a store completely; ``build`` makes it, once per task.
+
+    >>> from headrace.state import KeyValueSupplier
+    >>> builder = StoreBuilder("key_value", KeyValueSupplier("ages"))
+    >>> builder.with_logging_disabled().logging
+    False
+    """
+
+    kind: str
+    """Which store it makes."""
+    supplier: AnySupplier
+    """How the store keeps its rows."""
+    key_serde: Serde[Any] | None = None
+    """Serde of the keys; None: the application's default."""
+    value_serde: Serde[Any] | None = None
+    """Serde of the values; None: the application's default."""
+    other_serde: Serde[Any] | None = None
+    """A third serde, where a store has one: of the right side's values, or of primary keys."""
+    caching: bool = False
+    """Whether changes are held back until a commit."""
+    logging: bool = True
+    """Whether the store has a changelog topic."""
+    log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Settings of the changelog topic that differ from the usual ones."""
+
+    @property
+    def name(self) -> str:
+        """Name of the store."""
+        return self.supplier.name
+
+    @property
+    def persistent(self) -> bool:
+        """Whether the store is kept on disk, where the host has a disk."""
+        return self.supplier.persistent
+
+    @property
+    def versioned(self) -> bool:
+        """Whether the store keeps the history of its keys."""
+        return self.kind == "versioned"
+
+    @property
+    def retention_ms(self) -> int | None:
+        """How long rows are kept, None if for ever."""
+        return self.supplier.retention_ms_or_none
+
+    def with_caching_enabled(self) -> StoreBuilder:
+        """Returns this builder for a store that holds changes back until a commit.
+
+        >>> from headrace.state import KeyValueSupplier
+        >>> StoreBuilder("key_value", KeyValueSupplier("ages")).with_caching_enabled().caching
+        True
+        """
+        if self.kind in _NEVER_CACHED:
+            what = _NEVER_CACHED[self.kind]
+            message = f"store '{self.name}': {what} cannot be cached; leave caching disabled"
+            raise TopologyError(message)
+        return replace(self, caching=True)
+
+    def with_caching_disabled(self) -> StoreBuilder:
+        """Returns this builder for a store that lets every change go at once."""
+        return replace(self, caching=False)
+
+    def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> StoreBuilder:
+        """Returns this builder with a changelog topic, with these settings besides the usual ones."""
+        settings = (
+            {} if config is None else dict(topic_config(config, f"store '{self.name}': the changelog's settings"))
+        )
+        return replace(self, logging=True, log_config=settings)
+
+    def with_logging_disabled(self) -> StoreBuilder:
+        """Returns this builder without a changelog topic."""
+        return replace(self, logging=False, log_config={})
+
+    def changelog_topic_config(self, additional_retention_ms: int = DAY_MS) -> dict[str, str]:
+        """Returns the settings of the changelog topic.
+
+        >>> from headrace.state import KeyValueSupplier
+        >>> StoreBuilder("key_value", KeyValueSupplier("ages")).changelog_topic_config()
+        {'cleanup.policy': 'compact'}
+        """
+        config = {"cleanup.policy": "compact"}
+        if self.retention_ms is not None:
+            retention_ms = min(self.retention_ms + additional_retention_ms, MAX_LONG)
+            config = {"cleanup.policy": "compact,delete", "retention.ms": str(retention_ms)}
+        elif isinstance(self.supplier, VersionedSupplier):
+            config["min.compaction.lag.ms"] = str(min(self.supplier.history_retention_ms + DAY_MS, MAX_LONG))
+        return {**config, **self.log_config}
+
+    def build(
+        self,
+        engine: Engine,
+        *,
+        cache_budget: CacheBudget | None = None,
+        task: TaskLink | None = None,
+        default_key_serde: Serde[Any] | None = None,
+        default_value_serde: Serde[Any] | None = None,
+        topic: str | None = None,
+    ) -> Any:
+        """Makes the store above an engine.
+
+        ``cache_budget`` is what all caches of the task share; without it nothing is cached. ``topic`` is the changelog
+        topic, which serdes are told.
+
+        >>> from headrace.state import KeyValueSupplier, MemoryEngine
+        >>> StoreBuilder("key_value", KeyValueSupplier("ages")).build(MemoryEngine())
+        KeyValueStore('ages')
+        """
+        defaults = (default_key_serde or Serdes.string(), default_value_serde or Serdes.json())
+        budget = cache_budget if self.caching and cache_budget is not None and cache_budget.max_bytes > 0 else None
+        if budget is not None and isinstance(self.supplier, WindowSupplier) and self.supplier.retain_duplicates:
+            logger.warning("store '%s' is not cached because it retains duplicates", self.name)
+            budget = None
+        store = make_store(self, engine, topic or f"{self.name}-changelog", defaults, budget)
+        if task is not None:
+            store.init(task)
+        return store

@@ -1,0 +1,261 @@
+"""The engine on disk: LMDB, with its limits hidden. The only module that imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from os import PathLike, fspath
+from pathlib import Path
+from struct import Struct
+from typing import TypeVar
+
+import lmdb
+
+from headrace.errors import ProcessorStateError
+from headrace.state.changes import Changes
+from headrace.state.engine import Row, after_prefix, in_chunks
+
+T = TypeVar("T")
+
+# LMDB takes keys of 1 to 511 bytes. A longer one is kept under its first bytes and a digest, with the whole key in the
+# value; only such rows have a name of 511 bytes, and those that share their first bytes are sorted when they are read.
+_LONG = 511
+_DIGEST = 32
+_STEM = _LONG - _DIGEST
+_LENGTH = Struct(">I")
+
+Transaction = lmdb.Transaction
+
+
+class LmdbEnvironment:
+    """A directory with any number of named engines, whose changes can be committed together.
+
+    Rows are not forced to the disk at each commit unless ``sync`` is True: a working copy can be rebuilt.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     environment = LmdbEnvironment(directory)
+    ...     counts = environment.engine("counts")
+    ...     environment.apply({"counts": Changes(rows={b"a": b"1"})})
+    ...     print(counts.get(b"a"))
+    ...     environment.close()
+    b'1'
+    """
+
+    def __init__(
+        self, directory: str | PathLike[str], *, map_size: int = 1 << 24, max_engines: int = 1024, sync: bool = False
+    ) -> None:
+        self._directory = fspath(directory)
+        try:
+            Path(directory).mkdir(parents=True, exist_ok=True)
+            self._env = lmdb.open(
+                self._directory, map_size=map_size, max_dbs=max_engines, sync=sync, metasync=sync, readahead=False
+            )
+        except (lmdb.Error, OSError) as error:
+            message = (
+                f"the state directory '{self._directory}' cannot be opened: {error}; choose a directory that can be "
+                "written and that nobody else has open"
+            )
+            raise ProcessorStateError(message) from error
+        # Readers that died without a goodbye would keep old pages alive for ever.
+        self._env.reader_check()
+        self._engines: dict[str, LmdbEngine] = {}
+
+    def engine(self, name: str) -> LmdbEngine:
+        """Returns the engine of that name, the same one each time."""
+        engine = self._engines.get(name)
+        if engine is None:
+            database = self._retry(lambda: self._env.open_db(name.encode()))
+            engine = self._engines[name] = LmdbEngine(self, database)
+        return engine
+
+    def apply(self, changes: Mapping[str, Changes]) -> None:
+        """Makes the changes of several engines, by name, in one transaction."""
+        engines = {name: self.engine(name) for name in changes}
+
+        def write(transaction: Transaction) -> None:
+            for name, engine in engines.items():
+                engine.write(transaction, changes[name])
+
+        self.write(write)
+
+    def write(self, action: Callable[[Transaction], T]) -> T:
+        """Runs ``action`` in a write transaction, again with a larger map if it does not fit."""
+
+        def attempt() -> T:
+            with self._env.begin(write=True) as transaction:
+                return action(transaction)
+
+        return self._retry(attempt)
+
+    def read(self, action: Callable[[Transaction], T]) -> T:
+        """Runs ``action`` in a read transaction, which must be short: old pages stay alive as long as it runs."""
+
+        def attempt() -> T:
+            with self._env.begin() as transaction:
+                return action(transaction)
+
+        return self._retry(attempt)
+
+    def _retry(self, attempt: Callable[[], T]) -> T:
+        while True:
+            try:
+                return attempt()
+            except lmdb.MapFullError:
+                self._env.set_mapsize(self._env.info()["map_size"] * 2)
+            except lmdb.MapResizedError:
+                # Another process has enlarged the map: take over its size.
+                self._env.set_mapsize(0)
+            except lmdb.Error as error:
+                message = (
+                    f"the state directory '{self._directory}' cannot be used: {error}; check that its disk has room; "
+                    "what is there can be deleted and restored"
+                )
+                raise ProcessorStateError(message) from error
+
+    def close(self) -> None:
+        self._engines.clear()
+        self._env.close()
+
+
+class LmdbEngine:
+    """One named map of an ``LmdbEnvironment``. Single writes are transactions of their own: use ``apply`` for many."""
+
+    __slots__ = ("_database", "_environment")
+
+    def __init__(self, environment: LmdbEnvironment, database: lmdb._Database) -> None:
+        self._environment = environment
+        self._database = database
+
+    def get(self, key: bytes) -> bytes | None:
+        name = _name(key)
+        value = self._environment.read(lambda transaction: transaction.get(name, db=self._database))
+        if value is None:
+            return None
+        return bytes(value) if len(name) < _LONG else _unpack(bytes(value))[1]
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self.apply(Changes(rows={key: value}))
+
+    def delete(self, key: bytes) -> None:
+        self.apply(Changes(rows={key: None}))
+
+    def delete_range(self, start: bytes, stop: bytes) -> None:
+        self.apply(Changes(ranges=((start, stop),)))
+
+    def apply(self, changes: Changes) -> None:
+        self._environment.write(lambda transaction: self.write(transaction, changes))
+
+    def write(self, transaction: Transaction, changes: Changes) -> None:
+        """Makes the changes as part of a larger transaction."""
+        for start, stop in changes.ranges:
+            self._delete_range(transaction, start, stop)
+        database = self._database
+        for key, value in changes.rows.items():
+            name = _name(key)
+            if value is None:
+                transaction.delete(name, db=database)
+            elif len(name) < _LONG:
+                transaction.put(name, value, db=database)
+            else:
+                transaction.put(name, _LENGTH.pack(len(key)) + key + value, db=database)
+
+    def _delete_range(self, transaction: Transaction, start: bytes, stop: bytes) -> None:
+        end = _after(stop)
+        with transaction.cursor(db=self._database) as cursor:
+            there = cursor.set_range(_stem(start))
+            while there and (end is None or bytes(cursor.key()) < end):
+                key, _ = _row(bytes(cursor.key()), bytes(cursor.value()))
+                # Deleting moves on to the next row.
+                there = cursor.delete() and bool(cursor.key()) if start <= key < stop else cursor.next()
+
+    def scan(self, start: bytes | None = None, stop: bytes | None = None, *, reverse: bool = False) -> Iterator[Row]:
+        return in_chunks(self._read, start, stop, reverse=reverse)
+
+    def _read(self, start: bytes | None, stop: bytes | None, reverse: bool, limit: int) -> list[Row]:  # noqa: FBT001
+        return self._environment.read(
+            lambda transaction: self._read_from(transaction, start, stop, reverse=reverse, limit=limit)
+        )
+
+    def _read_from(
+        self, transaction: Transaction, start: bytes | None, stop: bytes | None, *, reverse: bool, limit: int
+    ) -> list[Row]:
+        chunk: list[Row] = []
+        with transaction.cursor(db=self._database) as cursor:
+            for key, value in _sorted_within_stems(_walk(cursor, start, stop, reverse=reverse), reverse=reverse):
+                before, behind = start is not None and key < start, stop is not None and key >= stop
+                if before if reverse else behind:
+                    break
+                if before or behind:
+                    # Shares its first bytes with the bound at which the scan begins.
+                    continue
+                chunk.append((key, value))
+                if len(chunk) == limit:
+                    break
+        return chunk
+
+    def count(self) -> int:
+        return self._environment.read(lambda transaction: transaction.stat(self._database)["entries"])
+
+    def clear(self) -> None:
+        self._environment.write(lambda transaction: transaction.drop(self._database, delete=False))
+
+    def close(self) -> None:
+        """Does nothing: the environment holds the resources."""
+
+
+def _walk(cursor: lmdb.Cursor, start: bytes | None, stop: bytes | None, *, reverse: bool) -> Iterator[Row]:
+    """Returns rows with their names, from where the range begins at the latest."""
+    if not reverse:
+        there = cursor.first() if start is None else cursor.set_range(_stem(start))
+        rows = cursor.iternext() if there else iter(())
+    else:
+        end = None if stop is None else _after(stop)
+        there = cursor.last() if end is None or not cursor.set_range(end) else cursor.prev()
+        rows = cursor.iterprev() if there else iter(())
+    return ((bytes(name), bytes(value)) for name, value in rows)
+
+
+def _sorted_within_stems(rows: Iterator[Row], *, reverse: bool) -> Iterator[Row]:
+    """Gives each row its key, and rows with long keys the order of their keys instead of their digests."""
+    group: list[Row] = []
+    stem = b""
+    for name, value in rows:
+        is_long = len(name) == _LONG
+        if group and not (is_long and name[:_STEM] == stem):
+            yield from sorted(group, reverse=reverse)
+            group = []
+        if is_long:
+            stem = name[:_STEM]
+            group.append(_unpack(value))
+        else:
+            yield _row(name, value)
+    yield from sorted(group, reverse=reverse)
+
+
+def _name(key: bytes) -> bytes:
+    # LMDB has no empty keys: the empty one becomes a zero byte, and one that begins with a zero byte gets another.
+    name = b"\0" + key if not key or not key[0] else key
+    return name if len(name) <= _STEM else name[:_STEM] + blake2b(key, digest_size=_DIGEST).digest()
+
+
+def _stem(key: bytes) -> bytes:
+    """Returns a name that is not above that of any key from ``key`` on."""
+    return _name(key)[:_STEM]
+
+
+def _after(key: bytes) -> bytes | None:
+    """Returns a name that is above those of all keys before ``key``, None if there is none."""
+    name = _name(key)
+    return name if len(name) < _LONG else after_prefix(name[:_STEM])
+
+
+def _row(name: bytes, value: bytes) -> Row:
+    if len(name) == _LONG:
+        return _unpack(value)
+    return (name if name[0] else name[1:]), value
+
+
+def _unpack(value: bytes) -> Row:
+    (length,) = _LENGTH.unpack_from(value)
+    return value[4 : 4 + length], value[4 + length :]

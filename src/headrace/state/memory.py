@@ -1,0 +1,109 @@
+"""The engine in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from sortedcontainers import SortedList
+
+from headrace.state.changes import Changes
+from headrace.state.engine import Row, in_chunks
+
+V = TypeVar("V")
+
+
+class SortedRows(Generic[V]):
+    """A dict whose keys are put in order when somebody asks for it: most stores are never scanned."""
+
+    __slots__ = ("_ordered", "_unordered", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[bytes, V] = {}
+        self._ordered: SortedList[bytes] = SortedList()
+        self._unordered: set[bytes] = set()
+
+    def put(self, key: bytes, value: V) -> None:
+        if key not in self.values:
+            self._unordered.add(key)
+        self.values[key] = value
+
+    def remove(self, key: bytes) -> None:
+        if key in self.values:
+            del self.values[key]
+            if key in self._unordered:
+                self._unordered.remove(key)
+            else:
+                self._ordered.remove(key)
+
+    def keys(self, start: bytes | None, stop: bytes | None, *, reverse: bool = False) -> Iterator[bytes]:
+        """Returns the keys in order; nothing may be written until it is exhausted."""
+        if self._unordered:
+            self._ordered.update(self._unordered)
+            self._unordered.clear()
+        return self._ordered.irange(start, stop, (True, False), reverse)
+
+    def clear(self) -> None:
+        self.values.clear()
+        self._ordered.clear()
+        self._unordered.clear()
+
+
+class MemoryEngine:
+    """Keeps rows in memory.
+
+    >>> engine = MemoryEngine()
+    >>> engine.put(b"key", b"value")
+    >>> engine.get(b"key")
+    b'value'
+    >>> engine.delete_range(b"a", b"z")
+    >>> engine.count()
+    0
+    """
+
+    __slots__ = ("_rows", "get")
+
+    def __init__(self) -> None:
+        self._rows: SortedRows[bytes] = SortedRows()
+        # The dict's own method: a lookup costs no Python frame.
+        self.get = self._rows.values.get
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._rows.put(key, value)
+
+    def delete(self, key: bytes) -> None:
+        self._rows.remove(key)
+
+    def delete_range(self, start: bytes, stop: bytes) -> None:
+        for key in list(self._rows.keys(start, stop)):
+            self._rows.remove(key)
+
+    def scan(self, start: bytes | None = None, stop: bytes | None = None, *, reverse: bool = False) -> Iterator[Row]:
+        return in_chunks(self._read, start, stop, reverse=reverse)
+
+    def _read(self, start: bytes | None, stop: bytes | None, reverse: bool, limit: int) -> list[Row]:  # noqa: FBT001
+        values, chunk = self._rows.values, []
+        for key in self._rows.keys(start, stop, reverse=reverse):
+            chunk.append((key, values[key]))
+            if len(chunk) == limit:
+                break
+        return chunk
+
+    def apply(self, changes: Changes) -> None:
+        for start, stop in changes.ranges:
+            self.delete_range(start, stop)
+        put, remove = self._rows.put, self._rows.remove
+        for key, value in changes.rows.items():
+            if value is None:
+                remove(key)
+            else:
+                put(key, value)
+
+    def count(self) -> int:
+        return len(self._rows.values)
+
+    def clear(self) -> None:
+        self._rows.clear()
+
+    def close(self) -> None:
+        self.clear()

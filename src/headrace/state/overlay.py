@@ -1,0 +1,139 @@
+"""The engine in which a batch runs: its writes lie above a base until they are committed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from headrace.state.changes import Changes
+from headrace.state.engine import Engine, Row, in_chunks
+from headrace.state.memory import SortedRows
+
+
+class OverlayEngine:
+    """Buffers writes above a base engine; the buffered writes are the changes of the batch.
+
+    >>> from headrace.state import MemoryEngine
+    >>> base = MemoryEngine()
+    >>> overlay = OverlayEngine(base)
+    >>> overlay.put(b"a", b"1")
+    >>> overlay.get(b"a"), base.get(b"a"), overlay.changes().rows
+    (b'1', None, {b'a': b'1'})
+    >>> overlay.commit()
+    >>> base.get(b"a"), bool(overlay.changes())
+    (b'1', False)
+    """
+
+    __slots__ = ("_below", "_ranges", "_rows", "base")
+
+    def __init__(self, base: Engine) -> None:
+        self.base = base
+        self._below = base.get
+        self._rows: SortedRows[bytes | None] = SortedRows()
+        # Disjoint and in order; what is written into a range later lies in the rows, which go before the ranges.
+        self._ranges: list[tuple[bytes, bytes]] = []
+
+    def get(self, key: bytes) -> bytes | None:
+        rows = self._rows.values
+        if key in rows:
+            return rows[key]
+        if self._ranges and self._deleted(key):
+            return None
+        return self._below(key)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._rows.put(key, value)
+
+    def delete(self, key: bytes) -> None:
+        self._rows.put(key, None)
+
+    def delete_range(self, start: bytes, stop: bytes) -> None:
+        if start >= stop:
+            return
+        for key in list(self._rows.keys(start, stop)):
+            self._rows.remove(key)
+        apart = []
+        for low, high in self._ranges:
+            if high < start or stop < low:
+                apart.append((low, high))
+            else:
+                start, stop = min(start, low), max(stop, high)
+        self._ranges = sorted([*apart, (start, stop)])
+
+    def _deleted(self, key: bytes) -> bool:
+        place = bisect_right(self._ranges, key, key=lambda pair: pair[0]) - 1
+        return place >= 0 and key < self._ranges[place][1]
+
+    def scan(self, start: bytes | None = None, stop: bytes | None = None, *, reverse: bool = False) -> Iterator[Row]:
+        return in_chunks(self._read, start, stop, reverse=reverse)
+
+    def _read(self, start: bytes | None, stop: bytes | None, reverse: bool, limit: int) -> list[Row]:  # noqa: FBT001
+        values, chunk = self._rows.values, list[Row]()
+        above = self._rows.keys(start, stop, reverse=reverse)
+        below = self.base.scan(start, stop, reverse=reverse)
+        key, row = next(above, None), next(below, None)
+        while len(chunk) < limit and (key is not None or row is not None):
+            if row is None or (key is not None and (key >= row[0] if reverse else key <= row[0])):
+                assert key is not None
+                if row is not None and key == row[0]:
+                    row = next(below, None)
+                value = values[key]
+                if value is not None:
+                    chunk.append((key, value))
+                key = next(above, None)
+            else:
+                if not (self._ranges and self._deleted(row[0])):
+                    chunk.append(row)
+                row = next(below, None)
+        return chunk
+
+    def apply(self, changes: Changes) -> None:
+        for start, stop in changes.ranges:
+            self.delete_range(start, stop)
+        put = self._rows.put
+        for key, value in changes.rows.items():
+            put(key, value)
+
+    def changes(self) -> Changes:
+        """Returns what was written since the last commit.
+
+        >>> from headrace.state import MemoryEngine
+        >>> overlay = OverlayEngine(MemoryEngine())
+        >>> overlay.delete_range(b"a", b"c")
+        >>> overlay.delete(b"x")
+        >>> overlay.changes()
+        Changes(ranges=((b'a', b'c'),), rows={b'x': None})
+        """
+        return Changes(tuple(self._ranges), dict(self._rows.values))
+
+    def commit(self) -> None:
+        """Writes the changes to the base, at once."""
+        self.base.apply(Changes(tuple(self._ranges), self._rows.values))
+        self.rollback()
+
+    def rollback(self) -> None:
+        """Forgets the changes.
+
+        >>> from headrace.state import MemoryEngine
+        >>> overlay = OverlayEngine(MemoryEngine())
+        >>> overlay.put(b"a", b"1")
+        >>> overlay.rollback()
+        >>> overlay.get(b"a") is None
+        True
+        """
+        self._rows.clear()
+        self._ranges = []
+
+    def count(self) -> int:
+        if not self._rows.values and not self._ranges:
+            return self.base.count()
+        return sum(1 for _ in self.scan())
+
+    def clear(self) -> None:
+        self._rows.clear()
+        for key, _ in self.base.scan():
+            self._rows.put(key, None)
+
+    def close(self) -> None:
+        self.rollback()
+        self.base.close()

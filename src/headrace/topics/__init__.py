@@ -1,0 +1,1 @@
+"""The topic log: where records are read and written, and how keys are spread over partitions."""
