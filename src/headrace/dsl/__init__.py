@@ -1,0 +1,62 @@
+"""The DSL: streams and tables, whose calls add nodes to a topology.
+
+Start with ``builder`` (`StreamsBuilder`), ``kstream`` and ``ktable``: the immutable handles that programs are written
+with. Their methods add logical nodes (``graph``) to the builder's ``draft``, and record there what later calls ask of
+earlier nodes (``requests``). `StreamsBuilder.build` applies ``rewrites`` to the graph and writes it as a topology
+(``write``). All modules reach each other's classes through the module, because streams make tables and tables streams.
+"""
+
+from headrace.dsl.branched import BranchedKStream
+from headrace.dsl.builder import StreamsBuilder
+from headrace.dsl.cogrouped import (
+    CogroupedKStream,
+    SessionWindowedCogroupedKStream,
+    TimeWindowedCogroupedKStream,
+)
+from headrace.dsl.global_ktable import GlobalKTable
+from headrace.dsl.grouped_stream import KGroupedStream
+from headrace.dsl.grouped_table import KGroupedTable
+from headrace.dsl.kstream import KStream
+from headrace.dsl.ktable import KTable
+from headrace.dsl.materialized import Materialized, StreamJoined
+from headrace.dsl.naming import Named
+from headrace.dsl.options import (
+    Branched,
+    Consumed,
+    Grouped,
+    Joined,
+    Printed,
+    Produced,
+    Repartitioned,
+    TableJoined,
+)
+from headrace.dsl.suppressed import BufferConfig, Suppressed
+from headrace.dsl.windowed_stream import SessionWindowedKStream, TimeWindowedKStream
+
+__all__ = [
+    "Branched",
+    "BranchedKStream",
+    "BufferConfig",
+    "CogroupedKStream",
+    "Consumed",
+    "GlobalKTable",
+    "Grouped",
+    "Joined",
+    "KGroupedStream",
+    "KGroupedTable",
+    "KStream",
+    "KTable",
+    "Materialized",
+    "Named",
+    "Printed",
+    "Produced",
+    "Repartitioned",
+    "SessionWindowedCogroupedKStream",
+    "SessionWindowedKStream",
+    "StreamJoined",
+    "StreamsBuilder",
+    "Suppressed",
+    "TableJoined",
+    "TimeWindowedCogroupedKStream",
+    "TimeWindowedKStream",
+]
