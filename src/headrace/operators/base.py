@@ -1,0 +1,123 @@
+"""What an operator gets and gives: the seam between one operation and the task that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any, Protocol
+
+from headrace.config import StreamsConfig
+from headrace.errors import ProcessingError, ProductionError, UncaughtHandlerError
+from headrace.topology.operations import Operation
+
+# Keys and values are the user's; a table edge carries (key, new, old, timestamp_ms, headers, latest),
+# a stream edge (key, value, timestamp_ms, headers).
+Headers = tuple[tuple[str, bytes | None], ...]
+Edge = Callable[..., None]
+
+DECIDED = (ProcessingError, ProductionError, UncaughtHandlerError)
+"""What a node or sink further down raises after its handler was asked: the code above it is not to blame."""
+
+
+class Cell:
+    """One value that an operator keeps between records, and that its task saves with the stores."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class TaskClock(Protocol):
+    """The task as operators see it: the time it is at and the record it is working on."""
+
+    stream_time_ms: int
+    """Largest timestamp that the task has taken from its inputs; -1 before the first record."""
+    origin: tuple[str, int] | None
+    """Topic and partition of the current record; None in a punctuation."""
+    offset: int
+    """Offset of the current record; -1 in a punctuation."""
+
+    def wall_clock_ms(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Getter:
+    """Looks up the rows of a table, from its store or computed from its parent's."""
+
+    get: Callable[[Any], tuple[Any, int] | None]
+    """key -> (value, timestamp_ms), or None when there is no row."""
+    get_as_of: Callable[[Any, int], tuple[Any, int] | None] | None = None
+    """(key, timestamp_ms) -> the row as it was then; only for versioned tables."""
+
+
+class Node(Protocol):
+    """What the runtime offers to the factory of one operator."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def config(self) -> StreamsConfig: ...
+    @property
+    def task(self) -> TaskClock: ...
+    @property
+    def forward(self) -> Edge:
+        """Gives a record (or a change) to all children, in their order, depth first."""
+        ...
+
+    def forward_to(self, child: str) -> Edge:
+        """Gives a record to one child only."""
+        ...
+
+    def store(self, name: str) -> Any:
+        """Returns the store of that name, local or global."""
+        ...
+
+    def getter(self, table: str) -> Getter:
+        """Returns the rows of the table that node ``table`` makes."""
+        ...
+
+    def cell(self, name: str, default: Any, *, scope: str | None = None) -> Cell:
+        """Returns a saved value of this node, or one that the nodes naming the same ``scope`` share."""
+        ...
+
+    def processor_context(self, *, fixed_key: bool = False, forwarding: bool = True) -> Any:
+        """Returns the context for user code at this node."""
+        ...
+
+    def on_init(self, action: Callable[[], None]) -> None:
+        """Registers what to call once the task's stores are open, in the order of the nodes."""
+        ...
+
+    def on_close(self, action: Callable[[], None]) -> None:
+        """Registers what to call when the task closes, while its stores are still open."""
+        ...
+
+    def drop(self) -> None:
+        """Counts a record that Kafka Streams would drop with a warning."""
+        ...
+
+    def late(
+        self, key: Any, value: Any, timestamp_ms: int, headers: Headers, *, window: Any, close_time_ms: int
+    ) -> None:
+        """Counts a dropped record as late as well and offers it to the ``on_late`` hook."""
+        ...
+
+    def fail(self, error: Exception, key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        """Asks the processing exception handler; returns if the record is to be skipped, raises otherwise."""
+        ...
+
+
+@singledispatch
+def operator(operation: Operation, node: Node) -> Edge:
+    """Returns the code that runs ``operation`` at ``node``."""
+    message = f"node '{node.name}': no operator is registered for {type(operation).__name__}"
+    raise NotImplementedError(message)
+
+
+@singledispatch
+def getter(operation: Operation, node: Node) -> Getter:
+    """Returns how the rows of the table that ``operation`` makes are looked up."""
+    message = f"node '{node.name}': {type(operation).__name__} does not make a table"
+    raise NotImplementedError(message)

@@ -1,0 +1,46 @@
+"""What a task has written to topics and nobody has taken away yet."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
+
+Output: TypeAlias = tuple[int | None, int, bytes | None, bytes | None, Headers]
+"""Partition (None: by the key's hash), timestamp, key, value, headers: a plain tuple, made once per record."""
+
+
+class Collector:
+    """Buffers outputs per topic.
+
+    A sink binds its topic's list once and appends to it; ``touched`` keeps the order in which topics got their first
+    record, because that order decides which of two internal topics is read first.
+    """
+
+    __slots__ = ("_buffers", "touched")
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, list[Output]] = {}
+        self.touched: list[str] = []
+
+    def buffer(self, topic: str) -> list[Output]:
+        """Returns the list to append to; a sink that finds it empty appends the topic to ``touched`` first."""
+        return self._buffers.setdefault(topic, [])
+
+    def add(self, topic: str, output: Output) -> None:
+        """Writes one record to a topic that was not known beforehand."""
+        buffer = self.buffer(topic)
+        if not buffer:
+            self.touched.append(topic)
+        buffer.append(output)
+
+    def drain(self) -> list[tuple[str, list[Output]]]:
+        """Takes away everything written, topics in the order of their first record."""
+        drained = []
+        for topic in self.touched:
+            buffer = self._buffers[topic]
+            drained.append((topic, buffer.copy()))
+            # Sinks hold on to the list, so it is emptied, not replaced.
+            buffer.clear()
+        self.touched.clear()
+        return drained

@@ -1,0 +1,141 @@
+"""From nodes to code: each node becomes one function that calls the functions of its children."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from headrace.errors import TopologyError
+from headrace.operators import Edge, Getter, operator
+from headrace.operators import getter as table_getter
+from headrace.operators.base import Headers
+from headrace.record import Change
+from headrace.runtime.context import NodeContext
+from headrace.runtime.sinks import sink_edge
+from headrace.runtime.task_state import TaskState
+from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode
+from headrace.topology.operations import EdgeKind, Operation
+
+AnyNode = SourceNode | ProcessorNode | SinkNode
+
+
+def _end_of_stream(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+    """A node without children."""
+
+
+def _end_of_table(key: Any, new: Any, old: Any, timestamp_ms: int, headers: Headers, latest: bool) -> None:  # noqa: FBT001
+    """A table without children."""
+
+
+def fan_out(edges: Sequence[Edge], kind: EdgeKind) -> Edge:
+    """Returns one edge that calls all of them in order, each with its whole subtree before the next.
+
+    One and two children, by far the most common, get no loop.
+    """
+    if not edges:
+        return _end_of_stream if kind == "stream" else _end_of_table
+    if len(edges) == 1:
+        return edges[0]
+    if len(edges) == 2:
+        first, second = edges
+
+        def stream_to_two(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+            first(key, value, timestamp_ms, headers)
+            second(key, value, timestamp_ms, headers)
+
+        def table_to_two(key: Any, new: Any, old: Any, timestamp_ms: int, headers: Headers, latest: bool) -> None:  # noqa: FBT001
+            first(key, new, old, timestamp_ms, headers, latest)
+            second(key, new, old, timestamp_ms, headers, latest)
+
+        return stream_to_two if kind == "stream" else table_to_two
+
+    def stream_to_all(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        for edge in edges:
+            edge(key, value, timestamp_ms, headers)
+
+    def table_to_all(key: Any, new: Any, old: Any, timestamp_ms: int, headers: Headers, latest: bool) -> None:  # noqa: FBT001
+        for edge in edges:
+            edge(key, new, old, timestamp_ms, headers, latest)
+
+    return stream_to_all if kind == "stream" else table_to_all
+
+
+def _changes_as_values(edge: Edge) -> Edge:
+    """Lets a node that takes records stand below a table: its values are the changes themselves."""
+
+    def adapt(key: Any, new: Any, old: Any, timestamp_ms: int, headers: Headers, latest: bool) -> None:  # noqa: FBT001
+        edge(key, Change(new, old, latest), timestamp_ms, headers)
+
+    return adapt
+
+
+def _takes(node: AnyNode) -> EdgeKind:
+    return node.operation.takes if isinstance(node, ProcessorNode) else "stream"
+
+
+def _gives(node: AnyNode) -> EdgeKind:
+    return node.operation.gives if isinstance(node, ProcessorNode) else "stream"
+
+
+class Lowering:
+    """Lowers the nodes of one task; parents come before their children in ``nodes``."""
+
+    def __init__(self, nodes: Sequence[AnyNode], children: Mapping[str, Sequence[str]], state: TaskState) -> None:
+        self._nodes = {node.name: node for node in nodes}
+        self._children = children
+        self._state = state
+        self._contexts = {node.name: NodeContext(node.name, state, self) for node in nodes}
+        self._edges: dict[str, Edge] = {}
+        self._getters: dict[str, Getter] = {}
+
+    def sources(self) -> dict[str, Edge]:
+        """Lowers every node and returns, by the name of each source node, what a record of it goes to."""
+        for name in reversed(self._nodes):
+            node = self._nodes[name]
+            if isinstance(node, ProcessorNode):
+                self._edges[name] = operator(node.operation, self._contexts[name])
+            elif isinstance(node, SinkNode):
+                self._edges[name] = sink_edge(node, self._state)
+        # Lowering goes from the leaves up, but processors are initialised from the sources down.
+        self._state.reverse_actions()
+        return {name: self.forward(name) for name, node in self._nodes.items() if isinstance(node, SourceNode)}
+
+    def forward(self, name: str) -> Edge:
+        """Returns the edge from a node to all its children."""
+        kind = _gives(self._nodes[name])
+        return fan_out([self.edge(name, child) for child in self._children.get(name, ())], kind)
+
+    def edge(self, parent: str, child: str) -> Edge:
+        """Returns the edge from a node to one child."""
+        if child not in self._children.get(parent, ()):
+            known = ", ".join(self._children.get(parent, ())) or "none"
+            message = f"node '{parent}': cannot forward to '{child}', which is not one of its children ({known})"
+            raise TopologyError(message)
+        edge = self._edges[child]
+        if _gives(self._nodes[parent]) == "table" and _takes(self._nodes[child]) == "stream":
+            return _changes_as_values(edge)
+        return edge
+
+    def getter(self, name: str) -> Getter:
+        """Returns the rows of the table that a node makes."""
+        if name not in self._getters:
+            node = self._nodes[name]
+            operation: Operation | None = node.operation if isinstance(node, ProcessorNode) else None
+            if operation is None:
+                message = f"node '{name}' is not a table"
+                raise TopologyError(message)
+            self._getters[name] = table_getter(operation, self._contexts[name])
+        return self._getters[name]
+
+    def connected_stores(self, name: str) -> frozenset[str]:
+        """Returns the names of the stores that a processor may use."""
+        node = self._nodes[name]
+        return frozenset(node.stores) if isinstance(node, ProcessorNode) else frozenset()
+
+    def functions(self, name: str) -> list[Any]:
+        """Returns what a node was given to call, for messages."""
+        node = self._nodes[name]
+        if not isinstance(node, ProcessorNode):
+            return []
+        return [getattr(node.operation, field.name) for field in fields(node.operation)]

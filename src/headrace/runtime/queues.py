@@ -1,0 +1,172 @@
+"""Which record comes next: a queue per input partition, and the choice between their heads."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from headrace.runtime.collector import Headers
+from headrace.runtime.punctuation import NEVER
+
+if TYPE_CHECKING:
+    from headrace.runtime.task_state import TaskState
+
+Raw: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers]
+"""Offset, timestamp, key, value, headers, as they are in the log."""
+
+
+class Head(NamedTuple):
+    """A record that has been decoded because it is next in its queue."""
+
+    timestamp_ms: int
+    key: Any
+    value: Any
+    raw: Raw
+
+
+class Codec(Protocol):
+    """How the records of one input partition are read."""
+
+    decode_key: Callable[[bytes], Any]
+    decode_value: Callable[[bytes], Any]
+    metadata_only: bool
+
+    def decode(self, raw: Raw, partition_time_ms: int) -> Head | None:
+        """Returns the decoded record, or None for one that is skipped (and was counted)."""
+        ...
+
+    def failed(self, raw: Raw, error: Exception) -> None:
+        """Handles a record that cannot be decoded; returns if it is to be skipped."""
+        ...
+
+    def timestamp_of(self, raw: Raw, key: Any, value: Any, partition_time_ms: int) -> int:
+        """Returns the record's time; a negative one drops it."""
+        ...
+
+
+class RecordQueue:
+    """The records of one input partition, in their order, the first one decoded."""
+
+    __slots__ = ("codec", "edge", "head", "more", "origin", "partition_time_ms", "rank", "raw")
+
+    def __init__(self, origin: tuple[str, int], codec: Codec, edge: Callable[..., None]) -> None:
+        self.origin = origin
+        self.codec = codec
+        self.edge = edge
+        self.rank = 0
+        """Position among the task's inputs by topic and partition: decides ties in a batch."""
+        self.raw: deque[Raw] = deque()
+        self.head: Head | None = None
+        self.more = False
+        """The log has more of this partition than was handed over: when the queue runs dry, the task must stop."""
+        self.partition_time_ms = -1
+
+    def add(self, records: Iterable[Raw]) -> None:
+        """Appends records in the order of their offsets."""
+        self.raw.extend(records)
+
+    def advance(self) -> bool:
+        """Decodes records until one can be the head; returns whether there is one."""
+        while self.head is None and self.raw:
+            self.head = self.codec.decode(self.raw.popleft(), self.partition_time_ms)
+        return self.head is not None
+
+    def take(self) -> Head:
+        """Takes the head; partition time moves with it."""
+        head = self.head
+        assert head is not None, "the caller has seen a head"
+        self.head = None
+        if head.timestamp_ms > self.partition_time_ms:
+            self.partition_time_ms = head.timestamp_ms
+        return head
+
+    def drain(self, state: TaskState) -> int:
+        """Processes everything; returns the last offset processed.
+
+        This loop is paid per record: it binds everything it can, decodes in place and keeps the clocks in locals.
+        """
+        if not self.codec.metadata_only:
+            # An extractor of the user's is asked once per record, also about the head, which has its time already.
+            return self.drain_before(state, NEVER)
+        edge, drop = self.edge, state.drop
+        decode_key, decode_value = self.codec.decode_key, self.codec.decode_value
+        # Most topologies have no punctuations.
+        punctuations = state.stream_punctuations if state.has_processors else None
+        partition_time_ms, stream_time_ms = self.partition_time_ms, state.stream_time_ms
+        state.origin = state.raw_origin = self.origin
+        last = -1
+        # The head goes through the loop like all others, decoded once more: one record per batch.
+        for raw in chain([] if self.head is None else [self.head.raw], self.raw):
+            offset, timestamp_ms, key_bytes, value_bytes, headers = raw
+            try:
+                key = None if key_bytes is None else decode_key(key_bytes)
+                value = None if value_bytes is None else decode_value(value_bytes)
+            except Exception as error:
+                self.codec.failed(raw, error)
+                continue
+            if timestamp_ms < 0:
+                timestamp_ms = self.codec.timestamp_of(raw, key, value, partition_time_ms)
+                if timestamp_ms < 0:
+                    drop()
+                    continue
+            state.offset = last = offset
+            state.raw = raw
+            if timestamp_ms > partition_time_ms:
+                partition_time_ms = timestamp_ms
+                if timestamp_ms > stream_time_ms:
+                    state.stream_time_ms = stream_time_ms = timestamp_ms
+            edge(key, value, timestamp_ms, headers)
+            if punctuations is not None and stream_time_ms >= punctuations.next_ms:
+                state.punctuate_stream_time()
+        self.raw.clear()
+        self.head = None
+        self.partition_time_ms = partition_time_ms
+        return last
+
+    def drain_before(self, state: TaskState, bound_ms: int) -> int:
+        """Processes the head and what follows before ``bound_ms``, where another input goes on.
+
+        The same per record as in ``drain``, which cannot be this one: its plain loop is a good part faster.
+        """
+        edge, popleft, raws = self.edge, self.raw.popleft, self.raw
+        decode_key, decode_value = self.codec.decode_key, self.codec.decode_value
+        metadata_only = self.codec.metadata_only
+        punctuations = state.stream_punctuations
+        partition_time_ms, stream_time_ms = self.partition_time_ms, state.stream_time_ms
+        state.origin = state.raw_origin = self.origin
+        timestamp_ms, key, value, raw = self.take()
+        while True:
+            state.offset = raw[0]
+            state.raw = raw
+            if timestamp_ms > partition_time_ms:
+                partition_time_ms = timestamp_ms
+                if timestamp_ms > stream_time_ms:
+                    state.stream_time_ms = stream_time_ms = timestamp_ms
+            edge(key, value, timestamp_ms, raw[4])
+            if stream_time_ms >= punctuations.next_ms:
+                state.punctuate_stream_time()
+            last = raw[0]
+            while raws:
+                raw = popleft()
+                _, timestamp_ms, key_bytes, value_bytes, _ = raw
+                try:
+                    key = None if key_bytes is None else decode_key(key_bytes)
+                    value = None if value_bytes is None else decode_value(value_bytes)
+                except Exception as error:
+                    self.codec.failed(raw, error)
+                    continue
+                if timestamp_ms < 0 or not metadata_only:
+                    timestamp_ms = self.codec.timestamp_of(raw, key, value, partition_time_ms)
+                    if timestamp_ms < 0:
+                        state.drop()
+                        continue
+                break
+            else:
+                self.partition_time_ms = partition_time_ms
+                return last
+            if timestamp_ms >= bound_ms:
+                self.partition_time_ms = partition_time_ms
+                self.head = Head(timestamp_ms, key, value, raw)
+                return last

@@ -1,0 +1,253 @@
+"""A task: the nodes of one sub-topology (or of several) on one partition, with their stores and clocks.
+
+The host hands over records per input partition, says when to go on, and takes away outputs and changes of state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from headrace.config import StreamsConfig
+from headrace.errors import ProcessorStateError, SerializationError, StreamsError
+from headrace.operators.base import Edge
+from headrace.runtime.collector import Output
+from headrace.runtime.faults import Faults
+from headrace.runtime.lower import AnyNode, Lowering
+from headrace.runtime.queues import Raw, RecordQueue
+from headrace.runtime.sources import SourceCodec
+from headrace.runtime.task_state import Host, TaskState
+from headrace.runtime.tie_heap import TieHeap
+from headrace.state import CacheBudget, StoreBuilder
+from headrace.state.overlay import OverlayEngine
+from headrace.topology.nodes import SourceNode
+
+
+class TaskId(NamedTuple):
+    """Sub-topology and partition; prints as Kafka Streams prints it.
+
+    >>> str(TaskId(0, 3))
+    '0_3'
+    """
+
+    subtopology: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.subtopology}_{self.partition}"
+
+
+class Task:
+    """Runs records through closures; see ``process_one`` and ``process_all`` for the two ways to be fed."""
+
+    def __init__(
+        self,
+        task_id: TaskId,
+        nodes: Sequence[AnyNode],
+        children: Mapping[str, Sequence[str]],
+        store_builders: Iterable[StoreBuilder],
+        config: StreamsConfig,
+        host: Host,
+        remembered: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.id = task_id
+        self.state = TaskState(str(task_id), config, host, remembered or {})
+        self.state.faults = Faults(self.state)
+        self._partition_times: dict[tuple[str, int], int] = dict((remembered or {}).get("partition_times", {}))
+        self._engines: dict[str, OverlayEngine] = {}
+        self._open_stores(store_builders, host)
+        self._sources = {node.name: node for node in nodes if isinstance(node, SourceNode)}
+        self._edges: dict[str, Edge] = Lowering(nodes, children, self.state).sources()
+        self._queues: dict[tuple[str, int], RecordQueue] = {}
+        self._ready = TieHeap[RecordQueue]()
+        self.consumed: dict[tuple[str, int], int] = {}
+        """Offset of the last record processed, by topic and partition."""
+        self._commit_needed = False
+        self.state.run_init_actions()
+
+    def _open_stores(self, builders: Iterable[StoreBuilder], host: Host) -> None:
+        config = self.state.config
+        budget = CacheBudget(config.statestore_cache_max_bytes)
+        for builder in builders:
+            engine = host.engine(str(self.id), builder)
+            self._engines[builder.name] = engine
+            store = builder.build(
+                engine,
+                cache_budget=budget,
+                task=self.state,
+                default_key_serde=config.default_key_serde,
+                default_value_serde=config.default_value_serde,
+                topic=f"{config.application_id}-{builder.name}-changelog",
+            )
+            self.state.add_store(builder.name, store)
+
+    @property
+    def stores(self) -> Mapping[str, Any]:
+        """The stores by name, in the order in which their caches are flushed."""
+        return self.state.stores
+
+    def add_partition(self, source: str, topic: str, partition: int) -> None:
+        """Makes a partition of a topic an input of the task, through the source node of that name."""
+        origin = (topic, partition)
+        if origin in self._queues:
+            return
+        codec = SourceCodec(self._sources[source], origin, self.state)
+        queue = RecordQueue(origin, codec, self._edges[source])
+        queue.partition_time_ms = self._partition_times.get(origin, -1)
+        self._queues[origin] = queue
+        for rank, known in enumerate(sorted(self._queues)):
+            self._queues[known].rank = rank
+
+    def add_records(self, topic: str, partition: int, records: Iterable[Raw], *, more: bool = False) -> None:
+        """Queues records of one input partition.
+
+        ``more``: the log has further records of this partition, so the task stops when it has used up these, rather
+        than let its other inputs run ahead.
+        """
+        queue = self._queues[topic, partition]
+        was_empty = queue.head is None
+        queue.add(records)
+        queue.more = more
+        if was_empty and queue.advance():
+            self._offer(queue)
+
+    def _offer(self, queue: RecordQueue) -> None:
+        assert queue.head is not None, "only queues with a head compete"
+        self._ready.offer(queue.head.timestamp_ms, queue)
+
+    def has_source(self, source: str) -> bool:
+        """Returns whether the source node of that name is one of the task's."""
+        return source in self._sources
+
+    @property
+    def inputs(self) -> tuple[tuple[str, int], ...]:
+        """Topic and partition of every input."""
+        return tuple(self._queues)
+
+    @property
+    def has_records(self) -> bool:
+        return len(self._ready) > 0
+
+    def process_one(self) -> bool:
+        """Processes the record with the smallest timestamp among the heads; returns whether there was one."""
+        if not self._ready:
+            return False
+        queue = self._ready.poll()
+        head = queue.take()
+        # The next head is decoded before this record is processed, as Kafka Streams does it.
+        if queue.advance():
+            self._offer(queue)
+        state, raw = self.state, head.raw
+        state.origin, state.offset, state.raw_origin, state.raw = queue.origin, raw[0], queue.origin, raw
+        if head.timestamp_ms > state.stream_time_ms:
+            state.stream_time_ms = head.timestamp_ms
+        self._commit_needed = True
+        queue.edge(head.key, head.value, head.timestamp_ms, raw[4])
+        self.consumed[queue.origin] = raw[0]
+        return True
+
+    def process_all(self) -> None:
+        """Processes what is queued, smallest timestamp first, ties by topic and partition, until an input runs dry.
+
+        Between two heads of other inputs a queue is drained in one go; with a single input that is a plain loop.
+        """
+        queues = [queue for queue in self._queues.values() if queue.head is not None]
+        if not queues or any(queue.more and queue.head is None for queue in self._queues.values()):
+            return
+        self._commit_needed = True
+        self._ready = TieHeap()
+        while queues:
+            queues.sort(key=_head_and_rank)
+            queue = queues[0]
+            if len(queues) > 1:
+                other = queues[1]
+                assert other.head is not None, "only queues with a head compete"
+                # At equal times the queue of the lower rank goes first.
+                bound_ms = other.head.timestamp_ms + (queue.rank < other.rank)
+                self.consumed[queue.origin] = queue.drain_before(self.state, bound_ms)
+            else:
+                self.consumed[queue.origin] = queue.drain(self.state)
+            if queue.head is None:
+                queues.pop(0)
+                if queue.more:
+                    break
+        for queue in self._queues.values():
+            if queue.head is not None:
+                self._offer(queue)
+
+    def punctuate_stream_time(self) -> bool:
+        """Calls the stream-time punctuations that are due."""
+        called = self.state.punctuate_stream_time()
+        self._commit_needed |= called
+        return called
+
+    def punctuate_wall_clock(self) -> bool:
+        """Calls the wall-clock punctuations that are due, each at most once."""
+        called = self.state.wall_punctuations.punctuate(self.state.wall_clock_ms(), self.state.call)
+        self._commit_needed |= called
+        return called
+
+    @property
+    def next_wall_clock_ms(self) -> int:
+        """When the next wall-clock punctuation is due."""
+        return self.state.wall_punctuations.next_ms
+
+    def commit(self) -> None:
+        """Ends a commit interval: caches are flushed, which may forward, and writes reach the engines."""
+        if not self._commit_needed:
+            return
+        self._commit_needed = False
+        stores = self.state.stores.values()
+        self._flush_caches(stores)
+        for store in stores:
+            try:
+                store.flush_writes()
+            except SerializationError as error:
+                # Keys are written here: those of a wrong type are found only now.
+                message = f"task {self.id}: saving store '{store.name}' failed: {error}"
+                raise ProcessorStateError(message) from error
+            store.position.update(self.consumed)
+        self.state.commit_requested = False
+
+    def _flush_caches(self, stores: Iterable[Any]) -> None:
+        cached = [store for store in stores if store.cached]
+        # A flush may dirty a store that comes earlier in the order, so it is repeated until nothing is left.
+        while any(store.dirty for store in cached):
+            for store in cached:
+                try:
+                    store.flush_cache()
+                except Exception as error:
+                    message = f"task {self.id}: flushing the cache of store '{store.name}' failed: {error}"
+                    cause = error.__cause__ if isinstance(error, StreamsError) and error.__cause__ else error
+                    raise ProcessorStateError(message) from cause
+
+    def take_outputs(self) -> list[tuple[str, list[Output]]]:
+        """Takes away what the sinks wrote, topics in the order of their first record."""
+        return self.state.collector.drain()
+
+    def take_last_letters(self) -> list[tuple[str, list[Output]]]:
+        """Takes away the dead letters of the failure that stopped the task: the only output of it that counts."""
+        return self.state.last_letters.drain()
+
+    def engines(self) -> Mapping[str, OverlayEngine]:
+        """Returns the engines of the stores by name: their changes are the task's changes of state."""
+        return self._engines
+
+    def remember(self) -> dict[str, Any]:
+        """Returns what besides the stores decides later results, to be given to the task's next incarnation."""
+        times = {origin: queue.partition_time_ms for origin, queue in self._queues.items()}
+        return {**self.state.snapshot(), "partition_times": {**self._partition_times, **times}}
+
+    def close(self) -> None:
+        """Closes processors, then stores: all of them, even if a processor's close raises."""
+        self.state.origin, self.state.offset = None, -1
+        try:
+            self.state.run_close_actions()
+        finally:
+            for store in self.state.stores.values():
+                store.close()
+
+
+def _head_and_rank(queue: RecordQueue) -> tuple[int, int]:
+    assert queue.head is not None, "only queues with a head compete"
+    return queue.head.timestamp_ms, queue.rank
