@@ -1,0 +1,106 @@
+"""Modules import only from their own layer or the layers above, and third-party packages have one home each."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "headrace"
+
+# A line may import only from itself and the lines above it.
+LAYERS = (
+    {"errors", "arguments", "durations", "hints", "signatures", "settings", "config"}
+    | {"record", "timestamps", "serdes", "windows", "handlers"},
+    {"topics"},
+    {"state"},
+    {"processor"},
+    {"topology"},
+    {"dsl"},
+    {"operators"},
+    {"runtime"},
+    {"testing"},
+    {"spark"},
+    {"query"},
+    {"app"},
+    {"sql"},
+    {"web", "cli"},
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+
+# Where each third-party package may be imported: modules, or packages with all that is in them.
+HOMES = {
+    "orjson": ("serdes",),
+    "msgspec": ("serdes", "topics"),
+    "sortedcontainers": ("state",),
+    # Named for type checkers only, which bring it along.
+    "typing_extensions": ("processor",),
+    "lmdb": ("state.disk", "topics.embedded"),
+    "confluent_kafka": ("topics.kafka",),
+    "pyspark": ("spark",),
+    "pandas": ("spark",),
+    "pyarrow": ("spark",),
+    "sqlglot": ("sql",),
+    "starlette": ("query", "sql", "web"),
+}
+
+NOT_LOADED_BY_IMPORT = ("pyspark", "pandas", "pyarrow", "confluent_kafka", "starlette", "uvicorn", "sqlglot", "lmdb")
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path) -> Iterator[tuple[str, int]]:
+    """Yields all modules that a file imports, anywhere in it, each with its line."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            # `from headrace import errors` names the module only in its alias.
+            names = [f"headrace.{alias.name}" for alias in node.names] if node.module == "headrace" else [node.module]
+            yield from ((name or "", node.lineno) for name in names)
+
+
+FILES = {module_name(path): path for path in sorted(SOURCE.rglob("*.py"))}
+MODULES = [name for name in FILES if name]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_imports_only_from_its_layer_or_above(name: str) -> None:
+    layer = name.split(".")[0]
+    assert layer in RANK, f"{name}: give '{layer}' its place in LAYERS"
+    for target, line in imported(FILES[name]):
+        package, _, rest = target.partition(".")
+        if package == "headrace":
+            found = rest.split(".")[0]
+            assert found in RANK, f"{name}:{line} imports {target}: import from the module that defines it"
+            assert RANK[found] <= RANK[layer], f"{name}:{line} imports {target}, which is a layer below"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_third_party_packages_stay_in_their_homes(name: str) -> None:
+    for target, line in imported(FILES[name]):
+        package = target.partition(".")[0]
+        if package == "headrace" or package in sys.stdlib_module_names:
+            continue
+        homes = HOMES.get(package, ())
+        at_home = any(name == home or name.startswith(f"{home}.") for home in homes)
+        assert at_home, f"{name}:{line} imports {package}, whose home is {' and '.join(homes) or 'nowhere yet'}"
+
+
+@pytest.mark.parametrize("name", ["", *MODULES])
+def test_imports_are_absolute(name: str) -> None:
+    tree = ast.parse(FILES[name].read_text(encoding="utf-8"))
+    relative = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level > 0]
+    assert relative == []
+
+
+def test_import_headrace_loads_no_engine_client_or_web_framework() -> None:
+    script = f"import sys, headrace; print(*[name for name in {NOT_LOADED_BY_IMPORT!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.split() == []
