@@ -1,0 +1,92 @@
+"""The golden cases that the project carries: topologies with the answers that Apache Kafka Streams gave."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from golden import main
+from golden_cases.case import Case, case_lines, functions_path, left_out, load_functions, parse
+from golden_cases.compare import first_difference
+from golden_cases.drive import ENGINES
+
+FOLDER = Path(__file__).parent / "golden"
+FILES = ("scenarios.jsonl.gz", "cases.jsonl.gz")
+CHUNK = 20
+
+
+def chunks() -> list[tuple[str, int]]:
+    counts = {name: sum(1 for _ in case_lines(FOLDER / name)) for name in FILES}
+    return [(name, start) for name, count in counts.items() for start in range(0, count, CHUNK)]
+
+
+def scenario(case_id: str) -> Case:
+    cases = map(parse, case_lines(FOLDER / "scenarios.jsonl.gz"))
+    return next(case for case in cases if case["id"] == case_id)
+
+
+def difference(case: Case, engine: str = "driver") -> str | None:
+    return first_difference(case, load_functions(FOLDER / "functions.py"), engine=engine)
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize(("name", "start"), chunks())
+def test_golden_cases_give_what_kafka_streams_gave(name: str, start: int, engine: str) -> None:
+    skipped = left_out()
+    cases = [parse(line) for line in list(case_lines(FOLDER / name))[start : start + CHUNK]]
+    found = {case["id"]: difference(case, engine) for case in cases if str(case["id"]) not in skipped}
+    assert {case_id: text for case_id, text in found.items() if text is not None} == {}
+
+
+def test_at_most_ten_cases_are_left_out_each_with_a_reason() -> None:
+    reasons = left_out()
+    assert len(reasons) <= 10
+    assert all(len(reason) > 20 for reason in reasons.values())
+
+
+def test_a_changed_record_is_reported_with_its_step() -> None:
+    case = scenario("table-filter")
+    index, step = next((index, step) for index, step in enumerate(case["expected"]) if step)
+    step[0]["ts"] += 1
+    assert (difference(case) or "").startswith(f"step {index} ")
+
+
+def test_a_changed_description_is_reported_with_its_line() -> None:
+    case = scenario("table-filter")
+    case["describe"] = case["describe"].replace("Sub-topology: 0", "Sub-topology: 1")
+    assert (difference(case) or "").startswith("describe line 2: expected '   Sub-topology: 1'")
+
+
+def test_a_changed_store_is_reported_with_the_row() -> None:
+    case = scenario("table-filter-stored")
+    name = next(name for name, rows in case["stores"].items() if rows)
+    case["stores"][name].pop()
+    assert (difference(case) or "").startswith(f"store {name}: missing [], unexpected [[")
+
+
+def test_a_changed_error_is_reported() -> None:
+    case = scenario("suppress-time-limit-shut-down")
+    case["expected"][-1]["cause"] = "NullPointerException"
+    assert "expected StreamsException caused by NullPointerException" in (difference(case) or "")
+
+
+def test_an_error_while_building_must_name_what_kafka_names() -> None:
+    case = scenario("papi-unknown-parent")
+    case["build_error"]["message"] = "Invalid topology: Parent node somebody is unknown."
+    assert (difference(case) or "").startswith("build error: ['somebody'] not named in")
+
+
+def test_the_command_ends_with_a_summary_and_status_1_on_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, bad = scenario("table-filter"), scenario("table-filter")
+    bad["id"] = "bad"
+    bad["describe"] = "Topologies:"
+    file = tmp_path / "cases.jsonl"
+    file.write_text(f"{json.dumps(good)}\n{json.dumps(bad)}\n")
+    assert functions_path(file) == FOLDER.resolve() / "functions.py"
+    assert main([str(file), "--jobs", "1"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("bad: describe line 2: ")
+    assert lines[-1] == "1 passed, 1 failed"
+    assert main([str(file), "--ids", "table-filter", "--jobs", "1"]) == 0
