@@ -26,9 +26,9 @@ from headrace import (
     Topology,
 )
 from headrace.processor import ProcessorContext
-from headrace.runtime.queues import Raw
 from headrace.runtime.task import Task, TaskId
 from headrace.state import Engine, MemoryEngine, OverlayEngine, StoreBuilder
+from headrace.topics.log import Raw
 
 STRING, LONG = Serdes.string(), Serdes.long()
 TEXT = Consumed(key_serde=STRING, value_serde=STRING)

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessingError, ProductionError, UncaughtHandlerError
+from headrace.topics.log import Headers
 from headrace.topology.operations import Operation
 
 # Keys and values are the user's; a table edge carries (key, new, old, timestamp_ms, headers, latest),
 # a stream edge (key, value, timestamp_ms, headers).
-Headers = tuple[tuple[str, bytes | None], ...]
 Edge = Callable[..., None]
 
 DECIDED = (ProcessingError, ProductionError, UncaughtHandlerError)

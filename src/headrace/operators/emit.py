@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from headrace.operators.base import Headers, Node
+from headrace.operators.base import Node
+from headrace.topics.log import Headers
 from headrace.windows import TimeWindow, Windowed
 
 NEVER = -1

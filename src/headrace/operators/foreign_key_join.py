@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import SerializationError, StreamsError
-from headrace.operators.base import Edge, Headers, Node, operator
+from headrace.operators.base import Edge, Node, operator
 from headrace.operators.joiners import keyed
 from headrace.record import WithKey
 from headrace.serdes import Serde
 from headrace.serdes.base import resolved
+from headrace.topics.log import Headers
 from headrace.topology.murmur3 import murmur3_128
 from headrace.topology.operations import (
     ForeignTableJoin,

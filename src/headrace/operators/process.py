@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.operators.base import DECIDED, Edge, Headers, Node, operator
+from headrace.operators.base import DECIDED, Edge, Node, operator
 from headrace.processor import FixedKeyProcessor, Processor, ValueTransformerWithKey
 from headrace.record import FixedKeyRecord, Record
 from headrace.record import Headers as UserHeaders
+from headrace.topics.log import Headers
 from headrace.topology import operations as ops
 
 

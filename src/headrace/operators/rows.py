@@ -8,9 +8,10 @@ from copy import deepcopy
 from typing import Any, TypeAlias
 
 from headrace.errors import SerializationError
-from headrace.operators.base import Getter, Headers, Node
+from headrace.operators.base import Getter, Node
 from headrace.signatures import describe_function
 from headrace.state.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
+from headrace.topics.log import Headers
 
 _logger = logging.getLogger(__name__)
 

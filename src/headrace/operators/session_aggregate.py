@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.errors import SerializationError
-from headrace.operators.base import Edge, Getter, Headers, Node, getter, operator
+from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.emit import NEVER, Emit, on_close
 from headrace.operators.rows import forward_flushes
+from headrace.topics.log import Headers
 from headrace.topology.operations import SessionAggregate
 from headrace.windows import EmitStrategy, SessionWindow, Windowed
 

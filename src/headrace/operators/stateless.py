@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from headrace.operators.base import Edge, Headers, Node, operator
+from headrace.operators.base import Edge, Node, operator
 from headrace.operators.pairs import not_a_pair, not_iterable, pair_of
 from headrace.record import WithKey
+from headrace.topics.log import Headers
 from headrace.topology import operations as ops
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from headrace.errors import SerializationError
-from headrace.operators.base import Cell, Edge, Headers, Node, operator
+from headrace.operators.base import Cell, Edge, Node, operator
 from headrace.operators.joiners import keyed, seen_from
 from headrace.record import WithKey
+from headrace.topics.log import Headers
 from headrace.topology.operations import Function, JoinWindowStore, Side, StreamSelfJoin, StreamStreamJoin
 
 # Time of the oldest unmatched record while none is waiting.

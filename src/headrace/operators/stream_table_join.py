@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import SerializationError, TopologyError
-from headrace.operators.base import Edge, Getter, Headers, Node, operator
+from headrace.operators.base import Edge, Getter, Node, operator
 from headrace.operators.joiners import keyed
 from headrace.operators.rows import rows
 from headrace.record import WithKey
+from headrace.topics.log import Headers
 from headrace.topology.operations import Function, StreamGlobalJoin, StreamTableJoin
 
 # (key, timestamp_ms) -> the row as it was then.

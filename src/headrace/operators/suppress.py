@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.errors import SerializationError, StreamsError
-from headrace.operators.base import Edge, Getter, Headers, Node, getter, operator
+from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.emit import NEVER
+from headrace.topics.log import Headers
 from headrace.topology.operations import Suppress
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import SerializationError, TopologyError
-from headrace.operators.base import Edge, Getter, Headers, Node, getter, operator
+from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.process import initialise
 from headrace.operators.rows import forward_flushes, rows, saver
 from headrace.record import WithKey
 from headrace.state.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
+from headrace.topics.log import Headers
 from headrace.topology.operations import (
     TableFilter,
     TableMapValues,

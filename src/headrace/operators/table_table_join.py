@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headrace.operators.base import Edge, Getter, Headers, Node, getter, operator
+from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.joiners import keyed, seen_from
 from headrace.operators.rows import rows, saver
+from headrace.topics.log import Headers
 from headrace.topology.operations import JoinKind, Side, TableJoinMerge, TableTableJoin
 
 # (key, this value, other value) -> the joined value; None is a row that is not there.

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
-
-Output: TypeAlias = tuple[int | None, int, bytes | None, bytes | None, Headers]
-"""Partition (None: by the key's hash), timestamp, key, value, headers: a plain tuple, made once per record."""
+from headrace.topics.log import Output
 
 
 class Collector:

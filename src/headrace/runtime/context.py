@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownStateStoreError, UnsupportedOperationError, did_you_mean
-from headrace.operators.base import Cell, Edge, Getter, Headers, TaskClock
+from headrace.operators.base import Cell, Edge, Getter, TaskClock
 from headrace.processor import Cancellable, PunctuationType, stores_of
 from headrace.record import FixedKeyRecord, Record, RecordMetadata
 from headrace.record import Headers as UserHeaders
@@ -17,6 +17,7 @@ from headrace.runtime.punctuation import checked_interval_ms
 from headrace.runtime.task_state import TaskState
 from headrace.serdes import Serde
 from headrace.signatures import describe_function, users
+from headrace.topics.log import Headers
 
 if TYPE_CHECKING:
     from headrace.runtime.lower import Lowering

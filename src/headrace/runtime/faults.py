@@ -7,12 +7,11 @@ from typing import Any
 
 from headrace.errors import DeserializationError, ProcessingError, ProductionError, StreamsError
 from headrace.handlers import ErrorContext, FailedOutput, Origin, Response, Result, decide
-from headrace.operators.base import Headers
 from headrace.record import Headers as UserHeaders
 from headrace.record import Record
-from headrace.runtime.queues import Raw
 from headrace.runtime.task_state import TaskState
 from headrace.signatures import describe_function, raised_in, users
+from headrace.topics.log import Headers, Raw
 from headrace.topology.nodes import SinkNode
 
 

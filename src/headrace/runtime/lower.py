@@ -9,11 +9,11 @@ from typing import Any
 from headrace.errors import TopologyError
 from headrace.operators import Edge, Getter, operator
 from headrace.operators import getter as table_getter
-from headrace.operators.base import Headers
 from headrace.record import Change
 from headrace.runtime.context import NodeContext
 from headrace.runtime.sinks import sink_edge
 from headrace.runtime.task_state import TaskState
+from headrace.topics.log import Headers
 from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode
 from headrace.topology.operations import EdgeKind, Operation
 

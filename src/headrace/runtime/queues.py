@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from headrace.runtime.collector import Headers
 from headrace.runtime.punctuation import NEVER
+from headrace.topics.log import Raw
 
 if TYPE_CHECKING:
     from headrace.runtime.task_state import TaskState
-
-Raw: TypeAlias = tuple[int, int, bytes | None, bytes | None, Headers]
-"""Offset, timestamp, key, value, headers, as they are in the log."""
 
 
 class Head(NamedTuple):

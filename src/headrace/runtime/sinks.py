@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import describe_value
-from headrace.operators.base import Edge, Headers
+from headrace.operators.base import Edge
 from headrace.processor import RecordContext
 from headrace.record import Headers as UserHeaders
 from headrace.runtime.serde_defaults import explained, key_serde, value_serde, writer
 from headrace.runtime.task_state import TaskState
 from headrace.serdes import Serde
+from headrace.topics.log import Headers
 from headrace.topics.partitioner import StreamPartitioner, default_partitioner
 from headrace.topology.nodes import SinkNode
 

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, SerializationError, StreamsError
 from headrace.operators.base import Edge
-from headrace.runtime.collector import Output
 from headrace.runtime.faults import Faults
 from headrace.runtime.lower import AnyNode, Lowering
-from headrace.runtime.queues import Raw, RecordQueue
+from headrace.runtime.queues import RecordQueue
 from headrace.runtime.sources import SourceCodec
 from headrace.runtime.task_state import Host, TaskState
 from headrace.runtime.tie_heap import TieHeap
 from headrace.state import CacheBudget, StoreBuilder
 from headrace.state.overlay import OverlayEngine
+from headrace.topics.log import Output, Raw
 from headrace.topology.nodes import SourceNode
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownStateStoreError, did_you_mean
 from headrace.handlers import LateRecord
-from headrace.operators.base import DECIDED, Cell, Headers
+from headrace.operators.base import DECIDED, Cell
 from headrace.processor import PunctuationType
 from headrace.record import Headers as UserHeaders
 from headrace.runtime.collector import Collector
 from headrace.runtime.punctuation import PunctuationQueue, Schedule, first_deadline
-from headrace.runtime.queues import Raw
 from headrace.state import StoreBuilder
 from headrace.state.overlay import OverlayEngine
+from headrace.topics.log import Headers, Raw
 
 if TYPE_CHECKING:
     from headrace.runtime.faults import Faults

@@ -18,12 +18,12 @@ from headrace.config import StreamsConfig
 from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value, did_you_mean
 from headrace.record import RecordMetadata
-from headrace.runtime.collector import Headers, Output
 from headrace.serdes import Serde
 from headrace.testing.checks import checked_several
 from headrace.testing.hosting import LocalHost
 from headrace.testing.store_getters import StoreGetters
 from headrace.testing.topics import TestInputTopic, TestOutputTopic
+from headrace.topics.log import Headers, Output
 from headrace.topology.topology import Topology
 
 K = TypeVar("K")

@@ -13,14 +13,13 @@ from headrace.config import StreamsConfig
 from headrace.errors import TopologyError, did_you_mean
 from headrace.handlers import LogAndContinueExceptionHandler
 from headrace.record import RecordMetadata
-from headrace.runtime.collector import Output
 from headrace.runtime.collector_pause import collector_paused
-from headrace.runtime.queues import Raw
 from headrace.runtime.serde_defaults import key_serde, value_serde
 from headrace.runtime.task import Task, TaskId
 from headrace.serdes import Serde
 from headrace.state import Changes, Engine, MemoryEngine, OverlayEngine, StoreBuilder
 from headrace.testing.checks import check_raw
+from headrace.topics.log import Output, Raw
 from headrace.topics.partitioner import partition_for
 from headrace.topology.levels import Level, levels
 from headrace.topology.nodes import SinkNode, SourceNode

@@ -1,0 +1,267 @@
+"""``EmbeddedLog``: the topic log in a directory."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from headrace.errors import ConfigError, LogError, TopicError, TopicExistsError, describe_value
+from headrace.topics.blob import pack_all
+from headrace.topics.configs import new_topic
+from headrace.topics.embedded.cleaning import Cleaned, Cleaner
+from headrace.topics.embedded.committing import commit, committed, publish
+from headrace.topics.embedded.environment import give_back, open_environment
+from headrace.topics.embedded.reading import offset_for_time, read_range
+from headrace.topics.embedded.staging import StageWriter, StagingArea
+from headrace.topics.embedded.tables import StoredTopic, Tables, read_tables, write_tables
+from headrace.topics.log import Committed, Offsets, Output, Raw, Receipt, Topic, TopicPartition, Written
+from headrace.topics.spread import Sticky, spread
+
+T = TypeVar("T")
+
+_POLL_FIRST = 0.001
+_POLL_LAST = 0.01
+
+
+class EmbeddedLog:
+    """Topics in a directory of this machine, for any number of processes and threads at once; see ``TopicLog``.
+
+    ``sync="commit"`` acknowledges a write when it is on the disk. ``"none"`` leaves that to the operating system: the
+    log survives a crash of any process all the same, but a crash of the machine may damage it. ``max_size`` limits the
+    file, in bytes; without it the disk is the limit. Removed records make room for new ones; the file does not shrink.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory, EmbeddedLog(directory) as log:
+    ...     users = log.create_topic("users", partitions=2)
+    ...     log.append("users", [(None, 1_000, b"alice", b"hello", ()), (None, 2_000, b"alice", b"bye", ())])
+    ...     log.read("users", 1, 0)
+    {1: (0, 2)}
+    [(0, 1000, b'alice', b'hello', ()), (1, 2000, b'alice', b'bye', ())]
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        sync: Literal["commit", "none"] = "commit",
+        map_size: int = 1 << 30,
+        max_size: int | None = None,
+    ) -> None:
+        if sync not in ("commit", "none"):
+            message = f"the log's sync must be 'commit' or 'none'; found {describe_value(sync)}"
+            raise ConfigError(message)
+        self.directory = os.path.realpath(directory)
+        self._settings: dict[str, Any] = {"sync": sync, "map_size": map_size, "max_size": max_size}
+        self._environment = open_environment(
+            self.directory, sync=sync == "commit", map_size=min(map_size, max_size or map_size), max_size=max_size
+        )
+        self._staging = StagingArea(self.directory)
+        self._cleaner = Cleaner(self._environment)
+        self._sticky: dict[str, Sticky] = {}
+        self._is_open = True
+
+    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, object] | None = None) -> Topic:
+        """Makes a topic; all its partitions are empty."""
+        topic = new_topic(name, partitions, configs)
+
+        def create(tables: Tables) -> None:
+            found = tables.find_topic(name)
+            if found is not None:
+                message = (
+                    f"topic '{name}' is there already, with {found.topic.partitions} partitions; use it, delete it "
+                    "first, or choose another name"
+                )
+                raise TopicExistsError(message)
+            tables.put_topic(StoredTopic(tables.new_number(), topic))
+
+        self._write(create)
+        return topic
+
+    def topics(self) -> list[str]:
+        """Returns the names of all topics in their order."""
+        return self._read(lambda tables: [stored.topic.name for stored in tables.topics()])
+
+    def describe_topic(self, name: str) -> Topic:
+        return self._read(lambda tables: tables.topic(name)).topic
+
+    def delete_topic(self, name: str) -> None:
+        """Removes a topic at once; ``clean`` gives its room back."""
+        self._write(lambda tables: tables.drop_topic(tables.topic(name)))
+
+    def append(self, topic: str, records: Iterable[Output]) -> Written:
+        """Writes records in one transaction: all of them are there when it returns, or none."""
+        outputs = records if isinstance(records, Sequence) else list(records)
+        while True:
+            stored = self._read(lambda tables: tables.topic(topic))
+            sticky = self._sticky.setdefault(topic, Sticky(random.randrange(1 << 16)))
+            # Packed before the lock is taken; the topic may have been exchanged meanwhile.
+            blobs = [
+                (topic, partition, blob)
+                for partition, part in spread(stored.topic, outputs, sticky)
+                for blob in pack_all(part)
+            ]
+            written = self._write(
+                lambda tables, stored=stored, blobs=blobs: (  # type: ignore[misc]  # bound early, as a loop needs it
+                    publish(tables, blobs) if tables.find_topic(topic) == stored else None
+                )
+            )
+            if written is not None:
+                return {partition: bounds for (_, partition), bounds in written.items()}
+
+    def read(
+        self,
+        topic: str,
+        partition: int,
+        start: int,
+        stop: int | None = None,
+        *,
+        max_records: int = 1 << 40,
+        max_bytes: int = 64 << 20,
+    ) -> list[Raw]:
+        return self._read(lambda tables: read_range(tables, (topic, partition), start, stop, max_records, max_bytes))
+
+    def begin_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        return self._read(lambda tables: {target: tables.partition(target)[1].begin for target in partitions})
+
+    def end_offsets(self, partitions: Iterable[TopicPartition], *, stable: bool = True) -> Offsets:
+        """Returns the offsets after the last records, all at one moment. Everything in this log is stable."""
+        return self._read(lambda tables: {target: tables.partition(target)[1].end for target in partitions})
+
+    def offsets_for_time(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        return self._read(
+            lambda tables: {target: offset_for_time(tables, target, time_ms) for target, time_ms in times_ms.items()}
+        )
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Forgets what lies before the offsets, at once; ``clean`` gives the room back."""
+
+        def delete(tables: Tables) -> None:
+            for target, offset in before.items():
+                number, state = tables.partition(target)
+                state.begin = max(state.begin, min(offset, state.end))
+                tables.put_state(number, target[1], state)
+
+        self._write(delete)
+
+    def wait_for_data(self, positions: Mapping[TopicPartition, int], timeout: timedelta) -> bool:
+        deadline = time.monotonic() + timeout.total_seconds()
+        pause, seen = _POLL_FIRST, -1
+        while True:
+            version = self._environment.version()
+            # Looking costs a transaction; the version tells whether anybody has written since.
+            if version != seen:
+                seen = version
+                ends = self.end_offsets(positions)
+                if any(ends[target] > position for target, position in positions.items()):
+                    return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, _POLL_LAST)
+
+    def stage(self, application: str, batch_id: int, task: str, attempt: int) -> StageWriter:
+        """Returns where one attempt of a task puts its outputs; they are seen once their receipt is committed."""
+        return StageWriter(self._staging, self.describe_topic, _name(application), batch_id, task, attempt)
+
+    def commit_batch(
+        self,
+        application: str,
+        batch_id: int,
+        receipts: Iterable[Receipt],
+        *,
+        plan: str = "",
+        positions: Mapping[TopicPartition, int] | None = None,
+    ) -> Committed:
+        """Publishes what the receipts name, with the positions and the batch id, in one transaction."""
+        received = sorted(receipts, key=lambda receipt: receipt.task)
+        done = self._write(
+            lambda tables: commit(
+                tables, self._staging.frames, _name(application), batch_id, received, plan, positions or {}
+            )
+        )
+        self._staging.discard(application, batch_id)
+        return done
+
+    def last_batch(self, application: str) -> Committed | None:
+        """Returns what the application has committed last."""
+        found = self._read(lambda tables: tables.application(_name(application)))
+        return None if found is None else committed(found)
+
+    def positions(self, application: str) -> Offsets:
+        """Returns up to where the application has consumed its inputs."""
+        found = self._read(lambda tables: tables.application(_name(application)))
+        return {} if found is None else {(topic, partition): offset for topic, partition, offset in found.positions}
+
+    def discard_staged(self, application: str) -> int:
+        """Deletes what was staged and never committed; for the one who starts the application."""
+        return self._staging.discard(_name(application))
+
+    def reset_application(self, application: str) -> None:
+        """Forgets batches and positions of an application. Topics stay as they are."""
+        self._write(lambda tables: tables.delete_application(_name(application)))
+        self._staging.discard(application)
+
+    def clean(self, *, max_bytes: int = 8 << 20, now_ms: int | None = None) -> Cleaned:
+        """Does a bounded part of what is to be cleaned: retention, compaction, deleted topics, small blobs.
+
+        Call it now and then, and again while it says that there is ``more`` to do. One process cleans at a time; the
+        others find nothing to do.
+        """
+        self._check_open()
+        return self._cleaner.clean(max_bytes, int(time.time() * 1000) if now_ms is None else now_ms)
+
+    def flush(self) -> None:
+        """Forces everything to the disk, also with ``sync="none"``."""
+        self._check_open()
+        self._environment.flush()
+
+    def used_bytes(self) -> int:
+        """Returns how large the log's file has become."""
+        self._check_open()
+        return self._environment.used_bytes()
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            give_back(self._environment)
+
+    def _read(self, action: Callable[[Tables], T]) -> T:
+        self._check_open()
+        return read_tables(self._environment, action)
+
+    def _write(self, action: Callable[[Tables], T]) -> T:
+        self._check_open()
+        return write_tables(self._environment, action)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            message = f"the log in '{self.directory}' is closed; open it again: EmbeddedLog('{self.directory}')"
+            raise LogError(message)
+
+    def __reduce__(self) -> tuple[Callable[..., EmbeddedLog], tuple[str, dict[str, Any]]]:
+        return _reopen, (self.directory, self._settings)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _reopen(directory: str, settings: dict[str, Any]) -> EmbeddedLog:
+    return EmbeddedLog(directory, **settings)
+
+
+def _name(application: str) -> str:
+    if not 1 <= len(application.encode()) <= 400:
+        message = f"an application id has 1 to 400 bytes; found {describe_value(application)}; choose another one"
+        raise TopicError(message)
+    return application

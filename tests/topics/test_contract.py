@@ -1,0 +1,288 @@
+"""What every topic log does."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+
+import pytest
+
+from headrace.errors import (
+    BatchError,
+    LogError,
+    OffsetOutOfRangeError,
+    TopicError,
+    TopicExistsError,
+    UnknownTopicError,
+)
+from headrace.topics.log import Output, TopicLog
+from headrace.topics.partitioner import partition_for
+from tests.topics.kit import AT_ONCE, SOON, commit, everything, keyed, record
+
+BIG = "x" * 1000
+
+
+def test_topics_are_created_described_listed_and_deleted(log: TopicLog) -> None:
+    log.create_topic("users", partitions=3, configs={"cleanup.policy": "compact", "delete.retention.ms": 5})
+    log.create_topic("orders")
+    assert log.topics() == ["orders", "users"]
+    users = log.describe_topic("users")
+    assert (users.name, users.partitions, users.is_compacted) == ("users", 3, True)
+    assert users.configs["delete.retention.ms"] == "5"
+    log.delete_topic("users")
+    assert log.topics() == ["orders"]
+    with pytest.raises(UnknownTopicError, match="no topic 'users'"):
+        log.describe_topic("users")
+
+
+def test_existing_topic_is_not_created_again(log: TopicLog) -> None:
+    log.create_topic("users", partitions=2)
+    with pytest.raises(TopicExistsError, match="'users' is there already, with 2 partitions"):
+        log.create_topic("users", partitions=2)
+
+
+def test_topic_made_anew_is_empty(log: TopicLog) -> None:
+    log.create_topic("users")
+    log.append("users", [record("a", "1")])
+    log.delete_topic("users")
+    log.create_topic("users", partitions=2)
+    assert log.end_offsets([("users", 0), ("users", 1)]) == {("users", 0): 0, ("users", 1): 0}
+    assert log.append("users", [record("b", "2", partition=1)]) == {1: (0, 1)}
+
+
+@pytest.mark.parametrize("name", ["", ".", "two words", "x" * 250, "ü"])
+def test_impossible_topic_name_is_refused(log: TopicLog, name: str) -> None:
+    with pytest.raises(TopicError, match="a topic name has 1 to 249"):
+        log.create_topic(name)
+
+
+@pytest.mark.parametrize(
+    ("configs", "message"),
+    [
+        ({"cleanup.policy": "never"}, "cleanup.policy must be 'delete', 'compact'"),
+        ({"retention.ms": "soon"}, "retention.ms must be a whole number, at least -1; found str 'soon'"),
+        ({"min.cleanable.dirty.ratio": 2}, "must be a number from 0 to 1"),
+        ({"retention.msec": 1}, "did you mean 'retention.ms'"),
+    ],
+)
+def test_impossible_setting_is_refused(log: TopicLog, configs: dict[str, object], message: str) -> None:
+    with pytest.raises(TopicError, match=message):
+        log.create_topic("users", configs=configs)
+
+
+def test_unknown_topic_is_named_with_a_guess(log: TopicLog) -> None:
+    log.create_topic("purchases")
+    with pytest.raises(UnknownTopicError, match="no topic 'purchase' in the log; did you mean 'purchases'"):
+        log.append("purchase", [record("a", "1")])
+    with pytest.raises(UnknownTopicError, match="create it first"):
+        log.read("zebra", 0, 0)
+
+
+def test_records_come_back_as_they_were(log: TopicLog) -> None:
+    log.create_topic("t")
+    outputs: list[Output] = [
+        (None, 5, b"k", b"v", ()),
+        (None, -1, b"", b"", (("h", b"1"), ("h", None), ("ü", b""))),
+        (None, 1 << 60, None, None, ()),
+        (0, 0, b"\x00\xff", b"x" * 300_000, ()),
+    ]
+    assert log.append("t", outputs) == {0: (0, 4)}
+    assert [(None if offset < 3 else 0, *rest) for offset, *rest in log.read("t", 0, 0)] == outputs
+
+
+def test_keys_go_where_kafka_puts_them(log: TopicLog) -> None:
+    log.create_topic("t", partitions=5)
+    log.append("t", [record(f"key-{n}", str(n)) for n in range(100)])
+    for partition in range(5):
+        for _, _, key, _, _ in log.read("t", partition, 0):
+            assert key is not None
+            assert partition_for(key, 5) == partition
+
+
+def test_records_without_key_stick_to_a_partition_and_reach_all(log: TopicLog) -> None:
+    log.create_topic("t", partitions=3)
+    small = log.append("t", [record(None, "x"), record(None, "y")])
+    assert len(small) == 1
+    assert len(log.append("t", [record(None, BIG) for _ in range(100)])) == 3
+
+
+def test_record_for_a_missing_partition_is_refused_with_all_others(log: TopicLog) -> None:
+    log.create_topic("t", partitions=2)
+    with pytest.raises(TopicError, match="partitions 0 to 1; a record was written to partition 2"):
+        log.append("t", [record("a", "1"), record("b", "2", partition=2)])
+    with pytest.raises(TopicError, match="partitions 0 to 1"):
+        log.read("t", 2, 0)
+    assert log.end_offsets([("t", 0), ("t", 1)]) == {("t", 0): 0, ("t", 1): 0}
+
+
+def test_compacted_topic_refuses_records_without_key(log: TopicLog) -> None:
+    log.create_topic("t", configs={"cleanup.policy": "compact"})
+    with pytest.raises(TopicError, match="'t' is compacted, so its records need keys"):
+        log.append("t", [record("a", "1"), record(None, "2")])
+
+
+def test_read_keeps_to_range_and_limits(log: TopicLog) -> None:
+    log.create_topic("t")
+    for start in range(0, 100, 10):
+        log.append("t", [record("k", str(n)) for n in range(start, start + 10)])
+    values = [value for _, _, value in keyed(log.read("t", 0, 15, 38))]
+    assert values == [str(n) for n in range(15, 38)]
+    assert [raw[0] for raw in log.read("t", 0, 95, 1000)] == [95, 96, 97, 98, 99]
+    assert [raw[0] for raw in log.read("t", 0, 7, max_records=5)] == [7, 8, 9, 10, 11]
+    assert 1 <= len(log.read("t", 0, 0, max_bytes=1)) <= 10
+    assert log.read("t", 0, 100) == log.read("t", 0, 50, 50) == []
+    assert [raw[0] for raw in everything(log, "t", max_records=7)] == list(range(100))
+
+
+def test_nothing_to_append_is_nothing(log: TopicLog) -> None:
+    log.create_topic("t")
+    assert log.append("t", []) == {}
+    assert log.append("t", iter([record("a", "1")])) == {0: (0, 1)}
+
+
+def test_offset_outside_the_log_is_refused(log: TopicLog) -> None:
+    log.create_topic("t")
+    log.append("t", [record("a", str(n)) for n in range(10)])
+    with pytest.raises(OffsetOutOfRangeError, match="offsets 0 to 10; offset 11 was asked for") as caught:
+        log.read("t", 0, 11)
+    assert (caught.value.begin, caught.value.end) == (0, 10)
+    log.delete_records({("t", 0): 4})
+    with pytest.raises(OffsetOutOfRangeError, match="offset 3 was asked for; what lay before was removed"):
+        log.read("t", 0, 3)
+
+
+def test_deleted_records_are_gone_and_offsets_stay(log: TopicLog) -> None:
+    log.create_topic("t")
+    log.append("t", [record("a", str(n)) for n in range(10)])
+    log.delete_records({("t", 0): 4})
+    assert log.begin_offsets([("t", 0)]) == {("t", 0): 4}
+    assert [raw[0] for raw in log.read("t", 0, 4)] == [4, 5, 6, 7, 8, 9]
+    log.delete_records({("t", 0): 2})
+    log.delete_records({("t", 0): 100})
+    assert log.begin_offsets([("t", 0)]) == log.end_offsets([("t", 0)], stable=False) == {("t", 0): 10}
+
+
+def test_offset_for_time_is_the_first_record_not_before_it(log: TopicLog) -> None:
+    log.create_topic("t")
+    times = [10, 30, 20, 20, 50, 40, 60, 55]
+    for time_ms in times:
+        log.append("t", [record("k", "v", time_ms)])
+    for asked in range(0, 70, 5):
+        expected = next((offset for offset, time_ms in enumerate(times) if time_ms >= asked), None)
+        assert log.offsets_for_time({("t", 0): asked}) == {("t", 0): expected}
+    log.delete_records({("t", 0): 5})
+    assert log.offsets_for_time({("t", 0): 0}) == {("t", 0): 5}
+
+
+def test_staged_outputs_are_seen_only_after_the_commit(log: TopicLog) -> None:
+    log.create_topic("out", partitions=2)
+    with log.stage("app", 0, "0_0", 0) as stage:
+        stage.write("out", [record("a", "1", partition=0), record("b", "2", partition=1)])
+        receipt = pickle.loads(pickle.dumps(stage.finish({("in", 0): 7})))
+    assert everything(log, "out", 0) == []
+    assert log.last_batch("app") is None
+    done = log.commit_batch("app", 0, [receipt])
+    assert done.written == {("out", 0): (0, 1), ("out", 1): (0, 1)}
+    assert done.records == 2
+    assert keyed(everything(log, "out", 1)) == [(0, "b", "2")]
+    assert log.positions("app") == {("in", 0): 7}
+    assert log.last_batch("app") == done
+
+
+def test_large_outputs_are_staged_and_committed_too(log: TopicLog) -> None:
+    log.create_topic("out")
+    done = commit(log, 0, {"out": [record(f"k{n}", BIG) for n in range(1500)]}, tasks=("0_0", "0_1"))
+    assert done.written == {("out", 0): (0, 3000)}
+    assert [raw[0] for raw in everything(log, "out")] == list(range(3000))
+
+
+def test_commit_of_the_same_batch_changes_nothing(log: TopicLog) -> None:
+    log.create_topic("out")
+    first = commit(log, 3, {"out": [record("a", "1")]}, positions={("in", 0): 5}, plan="p")
+    again = commit(log, 3, {"out": [record("a", "1"), record("a", "2")]}, positions={("in", 0): 9}, plan="p")
+    assert again == first
+    assert keyed(everything(log, "out")) == [(0, "a", "1")]
+    assert log.positions("app") == {("in", 0): 5}
+
+
+def test_commit_of_an_older_batch_is_refused(log: TopicLog) -> None:
+    log.create_topic("out")
+    commit(log, 3, {"out": [record("a", "1")]})
+    with pytest.raises(BatchError, match="batch 2 of application 'app' is older than the last one in the log, 3"):
+        commit(log, 2, {"out": [record("a", "1")]})
+
+
+def test_commit_of_the_same_batch_with_another_plan_is_refused(log: TopicLog) -> None:
+    log.create_topic("out")
+    commit(log, 0, {"out": [record("a", "1")]}, plan="checkpoint-a")
+    with pytest.raises(BatchError, match="is in the log with another plan"):
+        commit(log, 0, {"out": [record("b", "1")]}, plan="checkpoint-b")
+
+
+def test_empty_batch_is_committed(log: TopicLog) -> None:
+    assert commit(log, 0, {}, positions={("in", 0): 5}).records == 0
+    assert commit(log, 1, {}, positions={("in", 1): 6}).batch_id == 1
+    assert log.positions("app") == {("in", 0): 5, ("in", 1): 6}
+
+
+def test_receipts_of_another_batch_or_two_of_a_task_are_refused(log: TopicLog) -> None:
+    log.create_topic("out")
+    receipts = []
+    for attempt in (0, 1):
+        with log.stage("app", 0, "0_0", attempt) as stage:
+            stage.write("out", [record("a", "1")])
+            receipts.append(stage.finish({}))
+    with pytest.raises(BatchError, match="two receipts of task 0_0"):
+        log.commit_batch("app", 0, receipts)
+    with pytest.raises(BatchError, match="has a receipt of batch 0"):
+        log.commit_batch("app", 1, receipts[:1])
+    assert everything(log, "out") == []
+    assert log.commit_batch("app", 0, receipts[1:]).records == 1
+
+
+def test_applications_do_not_meet(log: TopicLog) -> None:
+    log.create_topic("out")
+    commit(log, 5, {"out": [record("a", "1")]}, application="one")
+    commit(log, 0, {"out": [record("b", "2")]}, application="two")
+    assert keyed(everything(log, "out")) == [(0, "a", "1"), (1, "b", "2")]
+    log.reset_application("one")
+    assert log.last_batch("one") is None
+    assert commit(log, 0, {"out": [record("c", "3")]}, application="one").written == {("out", 0): (2, 3)}
+    assert log.last_batch("two") is not None
+
+
+def test_unfinished_or_finished_stage_takes_no_more(log: TopicLog) -> None:
+    log.create_topic("out")
+    with log.stage("app", 0, "0_0", 0) as stage:
+        stage.write("out", [record("a", BIG) for _ in range(200)])
+    with pytest.raises(BatchError, match="stage it anew"):
+        stage.write("out", [record("a", "1")])
+    assert log.discard_staged("app") == 0
+
+
+def test_stage_refuses_unknown_topics_and_partitions(log: TopicLog) -> None:
+    log.create_topic("out")
+    with log.stage("app", 0, "0_0", 0) as stage:
+        with pytest.raises(UnknownTopicError, match="'outt' in the log; did you mean 'out'"):
+            stage.write("outt", [record("a", "1")])
+        with pytest.raises(TopicError, match="written to partition 1"):
+            stage.write("out", [record("a", "1", partition=1)])
+
+
+def test_waiting_ends_with_data_or_with_the_time(log: TopicLog) -> None:
+    log.create_topic("t", partitions=2)
+    ends = {("t", 0): 0, ("t", 1): 0}
+    assert not log.wait_for_data(ends, AT_ONCE)
+    thread = threading.Timer(0.02, lambda: log.append("t", [record("a", "1", partition=1)]))
+    thread.start()
+    assert log.wait_for_data(ends, SOON)
+    thread.join()
+    assert log.wait_for_data(ends, AT_ONCE)
+    assert not log.wait_for_data({("t", 0): 0, ("t", 1): 1}, AT_ONCE)
+
+
+def test_closed_log_says_so(log: TopicLog) -> None:
+    log.close()
+    log.close()
+    with pytest.raises(LogError, match="is closed; open it again"):
+        log.topics()

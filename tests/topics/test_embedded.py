@@ -1,0 +1,191 @@
+"""What only the embedded log has: a directory, a map that grows, and its own rules for processes and threads."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from pathlib import Path
+
+import pytest
+
+from headrace.errors import BatchError, ConfigError, LogError
+from headrace.topics.embedded import EmbeddedLog
+from tests.topics.kit import commit, everything, keyed, record
+
+
+def test_log_is_there_after_reopening(tmp_path: Path) -> None:
+    with EmbeddedLog(tmp_path / "log") as log:
+        log.create_topic("t", partitions=2, configs={"retention.ms": 5})
+        log.append("t", [record("a", "1", partition=1)])
+        commit(log, 4, {"t": [record("b", "2", partition=1)]}, positions={("in", 0): 3})
+    with EmbeddedLog(tmp_path / "log") as log:
+        assert log.describe_topic("t").configs == {"retention.ms": "5"}
+        assert keyed(everything(log, "t", 1)) == [(0, "a", "1"), (1, "b", "2")]
+        assert log.positions("app") == {("in", 0): 3}
+
+
+def test_two_handles_in_one_process_share_the_log(tmp_path: Path) -> None:
+    with EmbeddedLog(tmp_path / "log") as first:
+        first.create_topic("t")
+        with EmbeddedLog(tmp_path / "." / "log") as second:
+            second.append("t", [record("a", "1")])
+        assert keyed(everything(first, "t")) == [(0, "a", "1")]
+        with pytest.raises(LogError, match="open in this process with sync=commit"):
+            EmbeddedLog(tmp_path / "log", sync="none")
+
+
+def test_handle_pickles(embedded: EmbeddedLog) -> None:
+    embedded.create_topic("t")
+    with pickle.loads(pickle.dumps(embedded)) as copy:
+        copy.append("t", [record("a", "1")])
+    assert len(everything(embedded, "t")) == 1
+
+
+# Newer Pythons warn about forking beside threads, which is what this test is about.
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_child_opens_the_log_anew(embedded: EmbeddedLog) -> None:
+    embedded.create_topic("t")
+    embedded.append("t", [record("a", "1")])
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            embedded.append("t", [record("b", "2")])
+            code = 0 if len(everything(embedded, "t")) == 2 else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    embedded.append("t", [record("c", "3")])
+    assert [value for _, _, value in keyed(everything(embedded, "t"))] == ["1", "2", "3"]
+
+
+def test_map_grows_under_reading_and_writing_threads(tmp_path: Path) -> None:
+    with EmbeddedLog(tmp_path / "log", map_size=1 << 16, sync="none") as log:
+        log.create_topic("t", partitions=3)
+        errors: list[Exception] = []
+        over = threading.Event()
+
+        def write(partition: int) -> None:
+            try:
+                for _ in range(40):
+                    log.append("t", [record("k", "x" * 1000, partition=partition) for _ in range(20)])
+            except Exception as error:
+                errors.append(error)
+
+        def read() -> None:
+            try:
+                while not over.is_set():
+                    for partition in range(3):
+                        offsets = [raw[0] for raw in everything(log, "t", partition)]
+                        assert offsets == list(range(len(offsets)))
+            except Exception as error:
+                errors.append(error)
+
+        reader = threading.Thread(target=read)
+        writers = [threading.Thread(target=write, args=(partition,)) for partition in range(3)]
+        for thread in (reader, *writers):
+            thread.start()
+        for thread in writers:
+            thread.join()
+        over.set()
+        reader.join()
+        assert errors == []
+        assert set(log.end_offsets([("t", 0), ("t", 1), ("t", 2)]).values()) == {800}
+
+
+def fill(log: EmbeddedLog) -> None:
+    for n in range(10_000):
+        log.append("t", [record("k", "x" * 1000, n)])
+
+
+def test_limit_is_kept_and_said(tmp_path: Path) -> None:
+    with EmbeddedLog(tmp_path / "log", map_size=1 << 16, max_size=1 << 20) as log:
+        log.create_topic("t", configs={"retention.ms": 1})
+        with pytest.raises(LogError, match=r"has reached its limit, max_size=1048576 bytes; nothing of this write"):
+            fill(log)
+        count = log.end_offsets([("t", 0)])["t", 0]
+        assert [raw[0] for raw in everything(log, "t")] == list(range(count))
+        log.clean(now_ms=1 << 40)
+        assert log.append("t", [record("k", "x", 1 << 41)]) == {0: (count, count + 1)}
+        assert (tmp_path / "log" / "data.mdb").stat().st_size < 2 << 20
+
+
+@pytest.mark.parametrize("content", [b"not a database", b""])
+def test_directory_of_something_else_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "data.mdb").write_bytes(content * 1000)
+    if content:
+        with pytest.raises(LogError, match=r"cannot be opened: .*choose another directory"):
+            EmbeddedLog(tmp_path)
+    else:
+        EmbeddedLog(tmp_path).close()
+
+
+def test_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("hello")
+    with pytest.raises(LogError, match=r"cannot be opened: .*File exists"):
+        EmbeddedLog(tmp_path / "log")
+
+
+def test_unknown_sync_policy_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="must be 'commit' or 'none'; found str 'sometimes'"):
+        EmbeddedLog(tmp_path, sync="sometimes")  # type: ignore[arg-type]
+
+
+def staged(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.rglob("*.staged"))
+
+
+def test_staging_files_go_with_the_commit_and_orphans_with_the_next_start(tmp_path: Path) -> None:
+    big = [record("k", "x" * 1000) for _ in range(200)]
+    with EmbeddedLog(tmp_path) as log:
+        log.create_topic("out")
+        orphan = log.stage("app", 0, "0_0", 0)
+        orphan.write("out", big)
+        orphan.finish({})
+        assert len(staged(tmp_path)) == 1
+        commit(log, 0, {"out": big})
+        assert staged(tmp_path) == []
+        orphan = log.stage("app", 1, "0_0", 0)
+        orphan.write("out", big)
+        orphan.finish({})
+    with EmbeddedLog(tmp_path) as log:
+        assert log.discard_staged("other") == 0
+        assert log.discard_staged("app") == 1
+        assert staged(tmp_path) == []
+        assert len(everything(log, "out")) == 200
+
+
+def test_damaged_or_missing_staging_file_commits_nothing(tmp_path: Path) -> None:
+    big = [record("k", "x" * 1000) for _ in range(600)]
+    with EmbeddedLog(tmp_path) as log:
+        log.create_topic("out")
+        with log.stage("app", 0, "0_0", 0) as stage:
+            stage.write("out", big)
+            receipt = stage.finish({})
+        file = next(tmp_path.rglob("*.staged"))
+        data = file.read_bytes()
+        for damaged in (data[:-10], data[:5], data + b"more of it", data[:1000] + b"?" + data[1001:]):
+            file.write_bytes(damaged)
+            with pytest.raises((LogError, BatchError), match=r"not complete|damaged"):
+                log.commit_batch("app", 0, [receipt])
+            assert everything(log, "out") == []
+        file.unlink()
+        with pytest.raises(LogError, match=r"task 0_0 in batch 0 .* nothing of the batch was committed; run it again"):
+            log.commit_batch("app", 0, [receipt])
+        assert log.last_batch("app") is None
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_killed_reader_does_not_keep_pages(embedded: EmbeddedLog) -> None:
+    embedded.create_topic("t", configs={"retention.ms": 1})
+    child = os.fork()
+    if not child:
+        embedded._environment.read(lambda _: os._exit(0))
+    os.waitpid(child, 0)
+    sizes = []
+    for n in range(30):
+        embedded.append("t", [record("k", "x" * 1000, n) for _ in range(500)])
+        embedded.clean(now_ms=1 << 40)
+        sizes.append(embedded.used_bytes())
+    assert sizes[-1] <= 1.5 * sizes[5]
