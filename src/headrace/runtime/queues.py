@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from headrace.runtime.punctuation import NEVER
@@ -94,8 +93,10 @@ class RecordQueue:
         partition_time_ms, stream_time_ms = self.partition_time_ms, state.stream_time_ms
         state.origin = state.raw_origin = self.origin
         last = -1
-        # The head goes through the loop like all others, decoded once more: one record per batch.
-        for raw in chain([] if self.head is None else [self.head.raw], self.raw):
+        if self.head is not None:
+            # The head goes through the loop like all others, decoded once more: one record per batch.
+            self.raw.appendleft(self.head.raw)
+        for raw in self.raw:
             offset, timestamp_ms, key_bytes, value_bytes, headers = raw
             try:
                 key = None if key_bytes is None else decode_key(key_bytes)
