@@ -59,9 +59,11 @@ def test_writers_in_many_processes_lose_and_mix_nothing(tmp_path: Path) -> None:
 
         cleaner = start(CLEAN, 0)
         writers = [*(start(APPEND, number) for number in range(WRITERS)), start(COMMIT, WRITERS)]
-        assert [writer.wait(60) for writer in writers] == [0] * len(writers)
-        log.append("over", [(None, 0, None, b"", ())])
-        assert cleaner.wait(60) == 0
+        try:
+            assert [writer.wait(60) for writer in writers] == [0] * len(writers)
+        finally:
+            log.append("over", [(None, 0, None, b"", ())])
+            assert cleaner.wait(60) == 0
         for partition in (0, 1):
             records = everything(log, "t", partition)
             assert [record[0] for record in records] == list(range((WRITERS + 1) * ROUNDS * 3))
@@ -70,3 +72,21 @@ def test_writers_in_many_processes_lose_and_mix_nothing(tmp_path: Path) -> None:
                 assert own == [n for n in range(ROUNDS) for _ in range(3)]
         log.clean()
         assert [int(value or b"") for _, _, _, value, _ in everything(log, "latest")] == list(range(ROUNDS - 7, ROUNDS))
+
+
+OPEN = """
+import sys
+from headrace.topics.embedded import EmbeddedLog
+for _ in range(int(sys.argv[3])):
+    EmbeddedLog(sys.argv[1], sync="none", map_size=1 << 16).close()
+"""
+
+
+def test_a_log_can_be_opened_while_others_make_it_grow(tmp_path: Path) -> None:
+    with EmbeddedLog(tmp_path, sync="none", map_size=1 << 16) as log:
+        log.create_topic("t")
+        command = [sys.executable, "-c", OPEN, str(tmp_path), "0", "2000"]
+        with subprocess.Popen(command) as opener:
+            while opener.poll() is None:
+                log.append("t", [(0, 0, None, b"x" * 20_000, ())])
+        assert opener.returncode == 0

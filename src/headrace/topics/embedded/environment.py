@@ -42,22 +42,40 @@ class Environment:
         self._pid = os.getpid()
         try:
             Path(self.directory).mkdir(parents=True, exist_ok=True)
-            self._env = lmdb.open(
-                self.directory,
-                map_size=self._map_size,
-                max_readers=1024,
-                sync=self.sync,
-                metasync=self.sync,
-                readahead=False,
-                # Pages that were allocated but not written hold nothing secret: the file is the user's own.
-                meminit=False,
-            )
+            self._env = self._open_while_others_write()
             self._map_size = self._env.info()["map_size"]
             # A process that was killed while it read would keep old pages alive for ever.
             self._env.reader_check()
-            self._check_format()
+            self._check_format_while_others_write()
         except (lmdb.Error, OSError) as error:
             raise explain(self.directory, error, "opened") from error
+
+    def _open_while_others_write(self) -> lmdb.Environment:
+        while True:
+            try:
+                return lmdb.open(
+                    self.directory,
+                    map_size=self._map_size,
+                    max_readers=1024,
+                    sync=self.sync,
+                    metasync=self.sync,
+                    readahead=False,
+                    # Pages that were allocated but not written hold nothing secret: the file is the user's own.
+                    meminit=False,
+                )
+            except lmdb.MapResizedError:
+                # Another process has made the map grow while it was opened here: the next attempt may be too late as
+                # well, so ask for more than it was.
+                self._map_size = min(self._map_size * 2, self.max_size or self._map_size * 2)
+
+    def _check_format_while_others_write(self) -> None:
+        while True:
+            try:
+                return self._check_format()
+            except lmdb.MapResizedError:
+                # Another process has made the map grow since it was opened here: take its size over.
+                self._env.set_mapsize(0)
+                self._map_size = self._env.info()["map_size"]
 
     def _check_format(self) -> None:
         with self._env.begin() as transaction:
