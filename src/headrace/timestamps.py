@@ -139,15 +139,14 @@ class UsePartitionTimeOnInvalidTimestamp(_OwnTimestamp):
 class WallclockTimestampExtractor:
     """Takes the time at which the record is read: processing time instead of event time.
 
-    A record that is read again gets another time, so results are not repeatable.
+    In a task that is the clock of its host, which a test driver moves by hand. A record that is read again gets another
+    time, unless the host repeats that, too.
 
     >>> WallclockTimestampExtractor()(ConsumedRecord("a", 1, 1000), -1) > 1000
     True
     """
 
     metadata_only: ClassVar[bool] = False
-    wall_clock: ClassVar[bool] = True
-    """The answer is the time itself, so a task may give its own clock's."""
 
     def __call__(self, record: ConsumedRecord, partition_time_ms: int, /) -> int:
         return time.time_ns() // 1_000_000

@@ -30,6 +30,7 @@ from headrace import (
     TopologyError,
     TopologyTestDriver,
     UnknownStateStoreError,
+    WallclockTimestampExtractor,
 )
 from headrace.handlers import DeserializationExceptionHandler
 from headrace.processor import ProcessorContext
@@ -339,3 +340,18 @@ def test_one_test_can_be_run_in_all_modes_of_the_driver(partitions: int, *, batc
         driver.create_input_topic("words").pipe_values(["tea", "rum", "tea"])
         driver.commit()
         assert driver.create_output_topic("word-counts").read_key_values_to_map() == {"tea": 2, "rum": 1}
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_processing_time_is_the_clock_of_the_driver(batched: bool) -> None:  # noqa: FBT001
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(timestamp_extractor=WallclockTimestampExtractor())).to("out")
+    with TopologyTestDriver(builder.build(), initial_wall_clock_ms=1000, batched=batched) as driver:
+        topic = driver.create_input_topic("in")
+        topic.pipe_input("k", 1, timestamp_ms=5)
+        driver.commit()
+        driver.advance_wall_clock_time(timedelta(seconds=1))
+        topic.pipe_input("k", 2, timestamp_ms=6)
+        driver.commit()
+        records = driver.create_output_topic("out").read_records()
+    assert [record.timestamp_ms for record in records] == [1000, 2000]

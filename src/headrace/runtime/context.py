@@ -168,7 +168,8 @@ class UserContext:
         return ""
 
     def commit(self) -> None:
-        self._state.commit_requested = True
+        # A host commits after every record or every batch, which is the next opportunity anyway.
+        pass
 
     def current_system_time_ms(self) -> int:
         return self._state.wall_clock_ms()

@@ -10,7 +10,7 @@ from headrace.runtime.queues import Head
 from headrace.runtime.serde_defaults import explained, key_serde, reader, value_serde
 from headrace.runtime.task_state import TaskState
 from headrace.signatures import describe_function, raised_in
-from headrace.timestamps import ConsumedRecord
+from headrace.timestamps import ConsumedRecord, WallclockTimestampExtractor
 from headrace.topics.log import Raw
 from headrace.topology.nodes import SourceNode
 
@@ -28,6 +28,9 @@ class SourceCodec:
         self.decode_key = reader(self._keys, topic, is_key=True)
         self.decode_value = reader(self._values, topic, is_key=False)
         self.extractor = node.timestamp_extractor or state.config.default_timestamp_extractor
+        if type(self.extractor) is WallclockTimestampExtractor:
+            # User code sees one clock, that of the host: what it reads from the wall must be the same here.
+            self.extractor = lambda record, partition_time_ms: state.wall_clock_ms()
         self.metadata_only: bool = getattr(self.extractor, "metadata_only", False)
         """The extractor takes the record's own timestamp unless that is negative."""
 

@@ -207,7 +207,6 @@ class Task:
                 message = f"task {self.id}: saving store '{store.name}' failed: {error}"
                 raise ProcessorStateError(message) from error
             store.position.update(self.consumed)
-        self.state.commit_requested = False
 
     def _flush_caches(self, stores: Iterable[Any]) -> None:
         cached = [store for store in stores if store.cached]

@@ -59,7 +59,6 @@ class TaskState:
         "_stores",
         "cells",
         "collector",
-        "commit_requested",
         "config",
         "dropped",
         "faults",
@@ -106,7 +105,6 @@ class TaskState:
         self.remembered = remembered
         self.stream_punctuations = PunctuationQueue()
         self.wall_punctuations = PunctuationQueue()
-        self.commit_requested = False
         self.has_processors = False
         """Whether user code may schedule punctuations, at any time."""
         self.dropped = 0

@@ -6,7 +6,7 @@ names of stores and nodes, never handles, so a topology can be pickled and shipp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Literal
@@ -302,7 +302,6 @@ class StreamStreamJoin(Operation):
 
     ``joiner`` always takes (left, right), or (key, left, right) as ``WithKey``; ``outer``: this side's records come out
     unmatched too; ``unmatched_store`` keeps them, for both sides; ``join`` names the time that both sides share.
-    ``spurious``: the deprecated eager results of ``JoinWindows.of``.
     """
 
     side: Side
@@ -422,6 +421,3 @@ class ResponseJoin(Operation):
     left: bool
     value_serde: Serde[Any] | None
     value_topic: str
-
-
-Operations = Iterable[Operation]
