@@ -174,7 +174,41 @@ def test_offset_for_time_is_the_first_record_not_before_it(log: TopicLog) -> Non
     assert log.offsets_for_time({("t", 0): 0}) == {("t", 0): 5}
 
 
+def test_times_within_a_range(log: TopicLog) -> None:
+    log.create_topic("t")
+    times = [10, 30, 20, 20, 50, 40, 60]
+    # One blob of three, one of four, so that ranges begin and end within blobs and between them.
+    log.append("t", [record("k", "v", time_ms) for time_ms in times[:3]])
+    log.append("t", [record("k", "v", time_ms) for time_ms in times[3:]])
+    for start in range(len(times)):
+        for stop in range(start, len(times) + 1):
+            part = times[start:stop]
+            assert log.latest_time("t", 0, start, stop) == max(part, default=None)
+            for asked in (0, 10, 20, 35, 60):
+                later = next((place for place, time_ms in enumerate(part, start) if time_ms > asked), None)
+                assert log.offset_after("t", 0, start, stop, asked) == later
+
+
+def test_size_of_a_record_is_about_right(log: TopicLog) -> None:
+    log.create_topic("t")
+    assert log.record_bytes([("t", 0)]) == {("t", 0): 0}
+    log.append("t", [record("key", "v" * 1000)] * 100)
+    assert 1000 < log.record_bytes([("t", 0)])["t", 0] < 1100
+
+
+def test_a_batch_is_published_in_the_order_of_its_receipts(log: TopicLog) -> None:
+    log.create_topic("out")
+    receipts = []
+    for task in ("10_0", "2_0", "0_0"):
+        with log.stage("app", 0, task, 0) as stage:
+            stage.write("out", [record("k", task)])
+            receipts.append(stage.finish({}))
+    log.commit_batch("app", 0, receipts)
+    assert [value for _, _, value in keyed(everything(log, "out"))] == ["10_0", "2_0", "0_0"]
+
+
 def test_staged_outputs_are_seen_only_after_the_commit(log: TopicLog) -> None:
+    log.create_topic("in")
     log.create_topic("out", partitions=2)
     with log.stage("app", 0, "0_0", 0) as stage:
         stage.write("out", [record("a", "1", partition=0), record("b", "2", partition=1)])
@@ -197,6 +231,7 @@ def test_large_outputs_are_staged_and_committed_too(log: TopicLog) -> None:
 
 
 def test_commit_of_the_same_batch_changes_nothing(log: TopicLog) -> None:
+    log.create_topic("in")
     log.create_topic("out")
     first = commit(log, 3, {"out": [record("a", "1")]}, positions={("in", 0): 5}, plan="p")
     again = commit(log, 3, {"out": [record("a", "1"), record("a", "2")]}, positions={("in", 0): 9}, plan="p")
@@ -220,6 +255,7 @@ def test_commit_of_the_same_batch_with_another_plan_is_refused(log: TopicLog) ->
 
 
 def test_empty_batch_is_committed(log: TopicLog) -> None:
+    log.create_topic("in", partitions=2)
     assert commit(log, 0, {}, positions={("in", 0): 5}).records == 0
     assert commit(log, 1, {}, positions={("in", 1): 6}).batch_id == 1
     assert log.positions("app") == {("in", 0): 5, ("in", 1): 6}

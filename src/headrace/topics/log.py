@@ -129,6 +129,18 @@ class TopicLog(Protocol):
         """Returns the first offset whose record is at or after the time, for each partition; None if there is none."""
         ...
 
+    def latest_time(self, topic: str, partition: int, start: int, stop: int) -> int | None:
+        """Returns the largest timestamp of the records with start ≤ offset < stop; None if there are none."""
+        ...
+
+    def offset_after(self, topic: str, partition: int, start: int, stop: int, time_ms: int) -> int | None:
+        """Returns the first offset from ``start`` to before ``stop`` whose record is later than the time, or None."""
+        ...
+
+    def record_bytes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Returns about how many bytes a record of each partition has."""
+        ...
+
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
         """Forgets what lies before the offsets."""
         ...
@@ -148,7 +160,7 @@ class TopicLog(Protocol):
         plan: str = "",
         positions: Mapping[TopicPartition, int] | None = None,
     ) -> Committed:
-        """Publishes what the receipts name, and the positions with it. A second call changes nothing.
+        """Publishes what the receipts name, in their order, and the positions with it. A second call changes nothing.
 
         ``plan`` says what the batch read, in a digest for instance: the same id with another plan is refused.
         """

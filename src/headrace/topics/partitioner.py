@@ -15,7 +15,7 @@ StreamPartitioner: TypeAlias = Callable[[str, Any, Any, int], "int | Iterable[in
 _MULTIPLIER = 0x5BD1E995
 _SEED = 0x9747B28C
 _MASK = 0xFFFFFFFF
-_MANY = 1 << 17
+_MANY = 1 << 18
 
 
 def murmur2(data: bytes) -> int:
@@ -92,6 +92,6 @@ def default_partitioner(key_serde: Serde[Any], topic: str) -> StreamPartitioner 
     serialize = key_serde.base_key_serializer(topic)
 
     def choose(_topic: str, key: Any, _value: Any, n: int) -> int | None:
-        return None if key is None else partition_for(serialize(key), n)
+        return None if key is None else known_partitions(n)[serialize(key)]
 
     return choose

@@ -16,7 +16,7 @@ from headrace.topics.configs import new_topic
 from headrace.topics.embedded.cleaning import Cleaned, Cleaner
 from headrace.topics.embedded.committing import commit, committed, publish
 from headrace.topics.embedded.environment import give_back, open_environment
-from headrace.topics.embedded.reading import offset_for_time, read_range
+from headrace.topics.embedded.reading import latest_time, offset_after, offset_for_time, read_range
 from headrace.topics.embedded.staging import StageWriter, StagingArea
 from headrace.topics.embedded.tables import StoredTopic, Tables, read_tables, write_tables
 from headrace.topics.log import Committed, Offsets, Output, Raw, Receipt, Topic, TopicPartition, Written
@@ -25,7 +25,7 @@ from headrace.topics.spread import Sticky, spread
 T = TypeVar("T")
 
 _POLL_FIRST = 0.001
-_POLL_LAST = 0.01
+_POLL_LAST = 0.02
 
 
 class EmbeddedLog:
@@ -132,10 +132,29 @@ class EmbeddedLog:
         """Returns the offsets after the last records, all at one moment. Everything in this log is stable."""
         return self._read(lambda tables: {target: tables.partition(target)[1].end for target in partitions})
 
+    def sizes(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Returns how many bytes the records of partitions take."""
+        return self._read(lambda tables: {target: tables.partition(target)[1].size for target in partitions})
+
     def offsets_for_time(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         return self._read(
             lambda tables: {target: offset_for_time(tables, target, time_ms) for target, time_ms in times_ms.items()}
         )
+
+    def latest_time(self, topic: str, partition: int, start: int, stop: int) -> int | None:
+        return self._read(lambda tables: latest_time(tables, (topic, partition), start, stop))
+
+    def offset_after(self, topic: str, partition: int, start: int, stop: int, time_ms: int) -> int | None:
+        return self._read(lambda tables: offset_after(tables, (topic, partition), start, stop, time_ms))
+
+    def record_bytes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Returns the average size of a record as it is stored, gaps counted as records."""
+
+        def average(tables: Tables, target: TopicPartition) -> int:
+            state = tables.partition(target)[1]
+            return state.size // max(1, state.end - state.begin)
+
+        return self._read(lambda tables: {target: average(tables, target) for target in partitions})
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
         """Forgets what lies before the offsets, at once; ``clean`` gives the room back."""
@@ -179,7 +198,7 @@ class EmbeddedLog:
         positions: Mapping[TopicPartition, int] | None = None,
     ) -> Committed:
         """Publishes what the receipts name, with the positions and the batch id, in one transaction."""
-        received = sorted(receipts, key=lambda receipt: receipt.task)
+        received = list(receipts)
         done = self._write(
             lambda tables: commit(
                 tables, self._staging.frames, _name(application), batch_id, received, plan, positions or {}

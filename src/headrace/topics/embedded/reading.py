@@ -73,5 +73,35 @@ def offset_for_time(tables: Tables, target: TopicPartition, time_ms: int) -> int
     return None
 
 
+def latest_time(tables: Tables, target: TopicPartition, start: int, stop: int) -> int | None:
+    """Returns the largest timestamp in a range; only the blobs at its ends are unpacked."""
+    number, state = tables.partition(target)
+    start = max(start, state.begin)
+    latest: int | None = None
+    for entry in tables.entries(number, target[1], start):
+        if entry.base >= stop:
+            break
+        head = entry.info()
+        if start <= entry.base and entry.base + head.span <= stop:
+            times = [head.max_timestamp_ms]
+        else:
+            times = [timestamp_ms for offset, timestamp_ms, *_ in entry.records() if start <= offset < stop]
+        latest = max([*times, *(() if latest is None else (latest,))], default=None)
+    return latest
+
+
+def offset_after(tables: Tables, target: TopicPartition, start: int, stop: int, time_ms: int) -> int | None:
+    """Returns the first offset in a range whose record is later than the time."""
+    number, state = tables.partition(target)
+    for entry in tables.entries(number, target[1], max(start, state.begin)):
+        if entry.base >= stop:
+            break
+        if entry.info().max_timestamp_ms > time_ms:
+            for offset, timestamp_ms, *_ in entry.records():
+                if timestamp_ms > time_ms and start <= offset < stop:
+                    return offset
+    return None
+
+
 def _first(tables: Tables, number: int, partition: int, start: int) -> Entry | None:
     return next(tables.entries(number, partition, start), None)
