@@ -1,0 +1,251 @@
+"""What an application has committed: a record for each micro-batch, and the offsets of its consumer group.
+
+Tasks commit their own transactions. The record says that all of them have, and which plan they followed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Place
+
+from headrace.errors import BatchError, TopicExistsError, UnknownTopicError
+from headrace.topics.kafka.administration import ANSWER_S, Administration
+from headrace.topics.kafka.clients import Clients
+from headrace.topics.kafka.explaining import error_of, explain, explaining
+from headrace.topics.kafka.reading import read_range
+from headrace.topics.kafka.transactions import own_prefix
+from headrace.topics.kafka.writing import Appender
+from headrace.topics.log import Committed, Offsets, Receipt, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_KEY = b"batch"
+_VISIBLE_S = 5.0
+_STEP_S = 0.002
+_PAUSE_S = 0.05
+_NOT_READY = frozenset(
+    {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A batch as it is recorded."""
+
+    batch_id: int
+    plan: str
+    written: Sequence[tuple[str, int, int, int]]
+    positions: Sequence[tuple[str, int, int]]
+    """All positions so far: those of the group are forgotten when nobody has committed for a week."""
+
+    def committed(self) -> Committed:
+        return Committed(self.batch_id, {(topic, part): (first, end) for topic, part, first, end in self.written})
+
+
+class Batches:
+    """The batches of applications, by their ids."""
+
+    def __init__(self, clients: Clients, administration: Administration, appender: Appender) -> None:
+        self._clients = clients
+        self._administration = administration
+        self._appender = appender
+        self._seen: dict[str, tuple[int, _Entry]] = {}
+
+    def last(self, application: str) -> Committed | None:
+        entry = self._last(application)
+        return None if entry is None else entry.committed()
+
+    def commit(
+        self,
+        application: str,
+        batch_id: int,
+        receipts: Sequence[Receipt],
+        plan: str,
+        positions: Mapping[TopicPartition, int],
+    ) -> Committed:
+        last = self._last(application)
+        if last is not None and batch_id <= last.batch_id:
+            _check_replay(application, batch_id, plan, last)
+            return last.committed()
+        _check_receipts(application, batch_id, receipts)
+        written = _written(receipts)
+        self._wait_until_visible(written)
+        of_tasks = {target: at for receipt in receipts for target, at in receipt.positions.items()}
+        # In transactions, tasks have committed theirs themselves.
+        is_theirs = self._clients.settings.exactly_once
+        self._commit_positions(application, dict(positions) if is_theirs else of_tasks | dict(positions))
+        former = {} if last is None else _by_target(last.positions)
+        entry = _Entry(
+            batch_id,
+            plan,
+            [(*target, *bounds) for target, bounds in written.items()],
+            [(*target, at) for target, at in (former | of_tasks | dict(positions)).items()],
+        )
+        self._put(application, entry)
+        return entry.committed()
+
+    def positions(self, application: str) -> Offsets:
+        entry = self._last(application)
+        recorded = {} if entry is None else _by_target(entry.positions)
+        return recorded | self._group_positions(application)
+
+    def _group_positions(self, application: str) -> Offsets:
+        with explaining(f"asking for the positions of '{application}'", self._clients.servers):
+            try:
+                found = _patiently(
+                    lambda: self._clients.admin.list_consumer_group_offsets(
+                        [ConsumerGroupTopicPartitions(application)], require_stable=True, request_timeout=ANSWER_S
+                    )[application]
+                ).topic_partitions
+            except KafkaException as exception:
+                if error_of(exception).code() == KafkaError.GROUP_ID_NOT_FOUND:
+                    return {}
+                raise
+        own = own_prefix(application)
+        return {
+            (place.topic, place.partition): place.offset
+            for place in found or ()
+            if place.offset >= 0 and not place.topic.startswith(own)
+        }
+
+    def reset(self, application: str) -> None:
+        """Forgets everything. It can be done again if it was interrupted."""
+        try:
+            _patiently(
+                lambda: self._clients.admin.delete_consumer_groups([application], request_timeout=ANSWER_S)[application]
+            )
+        except KafkaException as exception:
+            error = error_of(exception)
+            if error.code() == KafkaError.NON_EMPTY_GROUP:
+                message = (
+                    f"consumer group '{application}' has members: stop whoever reads under that name, and try again"
+                )
+                raise BatchError(message) from exception
+            if error.code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise explain(error, f"resetting '{application}'", self._clients.servers) from exception
+        self._clients.forget_writers(f"{application}-")
+        self._seen.pop(application, None)
+        own = own_prefix(application)
+        for topic in self._administration.names():
+            if topic.startswith(own):
+                self._administration.delete(topic)
+
+    def _last(self, application: str) -> _Entry | None:
+        topic = _topic(application)
+        if application not in self._seen and topic not in self._administration.names():
+            return None
+        target = (topic, 0)
+        try:
+            end = self._administration.end_offsets([target], stable=True)[target]
+        except UnknownTopicError:
+            # Another process has reset the application.
+            self._seen.pop(application, None)
+            return None
+        seen = self._seen.get(application)
+        if seen is not None and seen[0] == end:
+            return seen[1]
+        found = read_range(self._clients, self._administration, target, max(0, end - 1), end, 1, 1 << 30, keep=False)
+        if not found or found[-1][3] is None:
+            return None
+        batch_id, plan, written, positions = json.loads(found[-1][3])
+        entry = _Entry(batch_id, plan, [tuple(each) for each in written], [tuple(each) for each in positions])
+        self._seen[application] = (end, entry)
+        return entry
+
+    def _put(self, application: str, entry: _Entry) -> None:
+        topic = _topic(application)
+        if application not in self._seen:
+            try:
+                self._administration.create(topic, 1, {"cleanup.policy": "compact"})
+            except TopicExistsError:
+                logger.debug("topic '%s' is there already", topic)
+        value = json.dumps(astuple(entry)).encode()
+        written = self._appender.append(topic, [(0, time.time_ns() // 1_000_000, _KEY, value, ())])
+        self._seen[application] = (written[0][1], entry)
+
+    def _wait_until_visible(self, written: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Waits until what tasks have committed can be read: brokers end a transaction some time after they say so."""
+        deadline = time.monotonic() + _VISIBLE_S
+        while written:
+            ends = self._administration.end_offsets(written, stable=True)
+            hidden = [target for target, (_, end) in written.items() if ends[target] < end]
+            if not hidden:
+                return
+            if time.monotonic() > deadline:
+                logger.warning("committed records of %s wait behind a transaction that is still open", hidden)
+                return
+            time.sleep(_STEP_S)
+
+    def _commit_positions(self, application: str, positions: Mapping[TopicPartition, int]) -> None:
+        if positions:
+            with explaining(f"committing positions of '{application}'", self._clients.servers):
+                self._clients.group(application).commit(
+                    offsets=[Place(*target, offset) for target, offset in positions.items()], asynchronous=False
+                )
+
+
+# Any: the client's futures do not say what they bring.
+def _patiently(ask: Callable[[], Future[Any]]) -> Any:
+    """Asks a group's coordinator, again if it is not ready yet, as on a broker that was started just now."""
+    deadline = time.monotonic() + ANSWER_S
+    while True:
+        try:
+            return ask().result(ANSWER_S)
+        except KafkaException as exception:
+            if error_of(exception).code() not in _NOT_READY or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
+
+
+def _topic(application: str) -> str:
+    return f"{own_prefix(application)}batches"
+
+
+def _by_target(positions: Sequence[tuple[str, int, int]]) -> Offsets:
+    return {(topic, partition): at for topic, partition, at in positions}
+
+
+def _written(receipts: Sequence[Receipt]) -> dict[TopicPartition, tuple[int, int]]:
+    written: dict[TopicPartition, tuple[int, int]] = {}
+    for receipt in receipts:
+        for topic, partition, first, end in json.loads(receipt.inline or b"[]"):
+            before, behind = written.get((topic, partition), (first, end))
+            written[topic, partition] = (min(before, first), max(behind, end))
+    return written
+
+
+def _check_replay(application: str, batch_id: int, plan: str, last: _Entry) -> None:
+    where = f"batch {batch_id} of application '{application}'"
+    remedy = "the checkpoint was deleted or exchanged while the log was kept: bring it back, or reset the application"
+    if batch_id < last.batch_id:
+        message = f"{where} is older than the last one in the log, {last.batch_id}; {remedy}"
+        raise BatchError(message)
+    if plan != last.plan:
+        message = f"{where} is in the log with another plan ({last.plan!r}, now {plan!r}); {remedy}"
+        raise BatchError(message)
+
+
+def _check_receipts(application: str, batch_id: int, receipts: Sequence[Receipt]) -> None:
+    tasks = set()
+    for receipt in receipts:
+        if (receipt.application, receipt.batch_id) != (application, batch_id):
+            message = (
+                f"batch {batch_id} of application '{application}' has a receipt of batch {receipt.batch_id} of "
+                f"'{receipt.application}' (task {receipt.task}); commit only receipts of this batch"
+            )
+            raise BatchError(message)
+        if receipt.task in tasks:
+            message = (
+                f"batch {batch_id} of application '{application}' has two receipts of task {receipt.task}; commit the "
+                "one of the attempt that counts"
+            )
+            raise BatchError(message)
+        tasks.add(receipt.task)

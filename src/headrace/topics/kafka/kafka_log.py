@@ -1,0 +1,243 @@
+"""``KafkaLog``: the topics of a Kafka cluster as a topic log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from headrace.config import StreamsConfig
+from headrace.errors import LogError
+from headrace.topics.kafka.administration import Administration
+from headrace.topics.kafka.batches import Batches
+from headrace.topics.kafka.clients import Clients, close_clients, open_clients
+from headrace.topics.kafka.reading import read_range, sample_bytes
+from headrace.topics.kafka.settings import ClientSettings
+from headrace.topics.kafka.staging import KafkaStage, PlainSending, Sending
+from headrace.topics.kafka.times import latest_time, offset_after
+from headrace.topics.kafka.transactions import Transaction
+from headrace.topics.kafka.writing import Appender
+from headrace.topics.log import Committed, Offsets, Output, Raw, Receipt, Topic, TopicPartition, Written
+
+_POLL_FIRST_S = 0.002
+_POLL_LAST_S = 0.02
+_SIZE_KNOWN_FOR_S = 10.0
+
+
+class KafkaLog:
+    """The topics of a Kafka cluster, for any number of processes and threads at once; see ``TopicLog``.
+
+    ``consumer``, ``producer`` and ``admin`` are settings of librdkafka, in its names or Java's. Clients are shared by
+    the handles of a process. Without ``exactly_once`` tasks write outside of transactions: that is cheaper, and a batch
+    that is run again is written again. What differs from the embedded log:
+
+    - A task's outputs can be read once its stage is finished, not when the batch is committed: every task has a
+      transaction of its own, as in Kafka Streams. Records that are read are committed ones, unless the consumer's
+      ``isolation.level`` says otherwise.
+    - The end of a transaction takes an offset, and so do records that were aborted. ``Written`` and ``Committed`` name
+      the first and the last offset of what was written; records of others may lie between.
+    - Positions can be committed only for partitions that exist.
+    - Time 0 is written as 1: the client takes 0 for the current time.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        *,
+        consumer: Mapping[str, Any] | None = None,
+        producer: Mapping[str, Any] | None = None,
+        admin: Mapping[str, Any] | None = None,
+        replication_factor: int = -1,
+        exactly_once: bool = True,
+    ) -> None:
+        self._open(
+            ClientSettings(
+                bootstrap_servers,
+                dict(consumer or {}),
+                dict(producer or {}),
+                dict(admin or {}),
+                replication_factor,
+                exactly_once,
+            )
+        )
+
+    @classmethod
+    def of(cls, config: StreamsConfig) -> KafkaLog:
+        """Opens the log that an application's configuration names."""
+        return _reopen(ClientSettings.of(config))
+
+    def _open(self, settings: ClientSettings) -> None:
+        self._settings = settings
+        self._handle: Clients | None = open_clients(settings)
+        self._administration_of = Administration(self._handle)
+        self._appender = Appender(self._handle, self._administration_of.topic)
+        self._batches_of = Batches(self._handle, self._administration_of, self._appender)
+        self._sizes: dict[TopicPartition, tuple[float, int]] = {}
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._settings.bootstrap_servers
+
+    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, object] | None = None) -> Topic:
+        """Makes a topic and returns once brokers know it."""
+        return self._administration.create(name, partitions, configs)
+
+    def topics(self) -> list[str]:
+        """Returns the names of all topics in their order, without Kafka's own."""
+        return self._administration.names()
+
+    def describe_topic(self, name: str) -> Topic:
+        return self._administration.describe(name)
+
+    def delete_topic(self, name: str) -> None:
+        self._administration.delete(name)
+
+    def append(self, topic: str, records: Iterable[Output]) -> Written:
+        """Writes records outside of any transaction; if it fails, some of them may have been written."""
+        self._check_open()
+        return self._appender.append(topic, records)
+
+    def read(
+        self,
+        topic: str,
+        partition: int,
+        start: int,
+        stop: int | None = None,
+        *,
+        max_records: int = 1 << 40,
+        max_bytes: int = 64 << 20,
+    ) -> list[Raw]:
+        target = (topic, partition)
+        return read_range(self._clients, self._administration, target, start, stop, max_records, max_bytes)
+
+    def begin_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        return self._administration.begin_offsets(partitions)
+
+    def end_offsets(self, partitions: Iterable[TopicPartition], *, stable: bool = True) -> Offsets:
+        return self._administration.end_offsets(partitions, stable=stable)
+
+    def offsets_for_time(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        return self._administration.offsets_for_time(times_ms)
+
+    def latest_time(self, topic: str, partition: int, start: int, stop: int) -> int | None:
+        return latest_time(self._clients, self._administration, (topic, partition), start, stop)
+
+    def offset_after(self, topic: str, partition: int, start: int, stop: int, time_ms: int) -> int | None:
+        return offset_after(self._clients, self._administration, (topic, partition), start, stop, time_ms)
+
+    def record_bytes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Returns the average size of the last hundred records; it is looked at every few seconds."""
+        now, sizes = time.monotonic(), {}
+        for target in partitions:
+            looked, size = self._sizes.get(target, (-_SIZE_KNOWN_FOR_S, 0))
+            if size == 0 or now - looked > _SIZE_KNOWN_FOR_S:
+                size = sample_bytes(self._clients, self._administration, target)
+                self._sizes[target] = (now, size)
+            sizes[target] = size
+        return sizes
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        self._administration.delete_records(before)
+
+    def wait_for_data(self, positions: Mapping[TopicPartition, int], timeout: timedelta) -> bool:
+        deadline = time.monotonic() + timeout.total_seconds()
+        pause = _POLL_FIRST_S
+        while True:
+            ends = self.end_offsets(positions)
+            if any(ends[target] > position for target, position in positions.items()):
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            time.sleep(min(pause, left))
+            pause = min(pause * 2, _POLL_LAST_S)
+
+    def stage(self, application: str, batch_id: int, task: str, attempt: int, *, plan: str = "") -> KafkaStage:
+        """Begins the transaction of a task, and ends whatever an earlier attempt has left open."""
+        clients, administration = self._clients, self._administration
+        sending: Sending = PlainSending(clients)
+        if self._settings.exactly_once:
+            sending = Transaction(clients, administration, application, batch_id, task, plan)
+        return KafkaStage(clients, administration.topic, sending, (application, batch_id, task, attempt))
+
+    def commit_batch(
+        self,
+        application: str,
+        batch_id: int,
+        receipts: Iterable[Receipt],
+        *,
+        plan: str = "",
+        positions: Mapping[TopicPartition, int] | None = None,
+    ) -> Committed:
+        """Records that all tasks have committed the batch, once their outputs can be read.
+
+        Records of a task that was run again, and found its batch committed, are not among those it returns.
+        """
+        return self._batches.commit(application, batch_id, list(receipts), plan, positions or {})
+
+    def last_batch(self, application: str) -> Committed | None:
+        """Returns what the application has committed last."""
+        return self._batches.last(application)
+
+    def positions(self, application: str) -> Offsets:
+        """Returns up to where the application has consumed its inputs: the offsets of its consumer group."""
+        return self._batches.positions(application)
+
+    def discard_staged(self, application: str) -> int:
+        """Does nothing: transactions that are open are aborted when their tasks begin the next one."""
+        self._check_open()
+        return 0
+
+    def reset_application(self, application: str) -> None:
+        """Deletes the application's consumer group and the topics with its progress. Other topics stay as they are."""
+        self._batches.reset(application)
+
+    def close(self) -> None:
+        if self._handle is not None:
+            handle, self._handle = self._handle, None
+            close_clients(handle)
+
+    @property
+    def _clients(self) -> Clients:
+        return self._check_open()
+
+    @property
+    def _administration(self) -> Administration:
+        self._check_open()
+        return self._administration_of
+
+    @property
+    def _batches(self) -> Batches:
+        self._check_open()
+        return self._batches_of
+
+    def _check_open(self) -> Clients:
+        if self._handle is None:
+            servers = self.bootstrap_servers
+            message = f"the log of Kafka at '{servers}' is closed; open it again: KafkaLog('{servers}')"
+            raise LogError(message)
+        return self._handle
+
+    def __reduce__(self) -> tuple[Callable[..., KafkaLog], tuple[ClientSettings]]:
+        return _reopen, (self._settings,)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _reopen(settings: ClientSettings) -> KafkaLog:
+    return KafkaLog(
+        settings.bootstrap_servers,
+        consumer=settings.consumer,
+        producer=settings.producer,
+        admin=settings.admin,
+        replication_factor=settings.replication_factor,
+        exactly_once=settings.exactly_once,
+    )

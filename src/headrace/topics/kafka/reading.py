@@ -1,0 +1,217 @@
+"""Reading a range of offsets with a consumer that is kept for the next range.
+
+Offsets of transaction markers, aborted and compacted records never arrive, so a range is over when a record at or
+behind its end comes, or when the consumer says that the partition ends there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaError, Message
+
+from headrace.errors import RetriableError
+from headrace.topics.kafka.administration import Administration
+from headrace.topics.kafka.clients import Clients, Reader
+from headrace.topics.kafka.explaining import UNKNOWN, explain, out_of_range
+from headrace.topics.log import Raw, TopicPartition
+
+_AT_ONCE = 1000
+"""Messages a call: more of them are slower."""
+_POLL_S = 0.1
+_PATIENCE_S = 60.0
+_SAMPLE = 100
+_OVERHEAD = 16
+"""Bytes that a record takes besides its key, value and headers."""
+
+_GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+
+
+def read_range(
+    clients: Clients,
+    administration: Administration,
+    target: TopicPartition,
+    start: int,
+    stop: int | None,
+    max_records: int,
+    max_bytes: int,
+    *,
+    keep: bool = True,
+) -> list[Raw]:
+    """Returns what is between two offsets, as far as the limits allow and at least one record.
+
+    Who reads now and then does not ``keep`` the consumer: it would go on fetching what nobody wants.
+    """
+    administration.check([target])
+    if stop is not None and start >= stop:
+        return []
+    reader = clients.take_reader(target, start) if keep else clients.new_reader(target, start)
+    reading = _Reading(clients, administration, target, stop, max_records, max_bytes, reader)
+    try:
+        found = reading.run()
+    except BaseException:
+        # Where it stands is not known.
+        reader.consumer.close()
+        raise
+    if keep:
+        clients.give_back(target, reader)
+    else:
+        reader.consumer.close()
+    return found
+
+
+class _Reading:
+    """One call: it moves the reader's position, and leaves with it what was fetched and is not wanted now."""
+
+    def __init__(
+        self,
+        clients: Clients,
+        administration: Administration,
+        target: TopicPartition,
+        stop: int | None,
+        max_records: int,
+        max_bytes: int,
+        reader: Reader,
+    ) -> None:
+        self._clients = clients
+        self._administration = administration
+        self._target = target
+        self._stop = (1 << 62) if stop is None else stop
+        self._max_records = max_records
+        self._max_bytes = max_bytes
+        self._reader = reader
+        self._found: list[Raw] = []
+        self._bytes = 0
+
+    def run(self) -> list[Raw]:
+        reader = self._reader
+        deadline = time.monotonic() + _PATIENCE_S
+        if reader.ended == reader.position and not reader.left and self._stable_end() <= reader.position:
+            return []
+        while True:
+            messages = reader.left or self._fetch()
+            reader.left = ()
+            if not messages:
+                if self._stable_end() <= reader.position:
+                    return self._found
+                if time.monotonic() > deadline:
+                    self._complain()
+                continue
+            deadline = time.monotonic() + _PATIENCE_S
+            if self._take(messages):
+                return self._found
+
+    def _fetch(self) -> Sequence[Message]:
+        consumer = self._reader.consumer
+        messages = consumer.consume(_AT_ONCE, 0)
+        if messages:
+            return messages
+        # Waiting with consume() would wait for all thousand.
+        message = consumer.poll(_POLL_S)
+        return () if message is None else (message,)
+
+    def _take(self, messages: Sequence[Message]) -> bool:
+        """Takes what belongs to the range; returns whether it is over."""
+        if self._takes_all(messages):
+            return False
+        reader = self._reader
+        for place, message in enumerate(messages):
+            error = message.error()
+            if error is not None:
+                if self._ends(message, error):
+                    reader.left = messages[place + 1 :]
+                    return True
+                continue
+            offset = message.offset()
+            assert offset is not None, "a message without an error has an offset"
+            if offset >= self._stop:
+                reader.position, reader.left = self._stop, messages[place:]
+                return True
+            self._found.append(_raw(message))
+            reader.position = offset + 1
+            self._bytes += len(message) + _OVERHEAD
+            if offset == self._stop - 1 or len(self._found) >= self._max_records or self._bytes >= self._max_bytes:
+                reader.left = messages[place + 1 :]
+                return True
+        return False
+
+    def _takes_all(self, messages: Sequence[Message]) -> bool:
+        """Takes all messages at once if the range and the limits allow it."""
+        last = messages[-1].offset()
+        size = self._bytes + sum(map(len, messages)) + _OVERHEAD * len(messages)
+        if (
+            last is None
+            or last >= self._stop - 1
+            or size >= self._max_bytes
+            or len(self._found) + len(messages) >= self._max_records
+            or any(message.error() is not None for message in messages)
+        ):
+            return False
+        self._found += [
+            (m.offset(), m.timestamp()[1], m.key(), m.value(), tuple(h) if (h := m.headers()) else ())  # type: ignore[misc, arg-type]
+            for m in messages
+        ]
+        self._bytes = size
+        self._reader.position = last + 1
+        return True
+
+    def _ends(self, message: Message, error: KafkaError) -> bool:
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:
+            end = message.offset()
+            assert end is not None, "the end of a partition has an offset"
+            self._reader.ended = end
+            if end < self._stop and not self._found and end < self._stable_end():
+                # It was announced before more was written.
+                return False
+            # Otherwise nothing of the range is left: only markers, or what was compacted away.
+            self._reader.position = min(end, self._stop)
+            return True
+        if code in _GONE:
+            begin = self._administration.begin_offsets([self._target])[self._target]
+            raise out_of_range(self._target, self._reader.position, begin, self._stable_end())
+        if error.fatal() or code in UNKNOWN or not error.retriable():
+            # What is transient is tried again by the client itself; it only tells.
+            if code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE):
+                return False
+            raise explain(error, f"reading topic '{self._target[0]}'", self._clients.servers)
+        return False
+
+    def _stable_end(self) -> int:
+        return self._administration.end_offsets([self._target], stable=True)[self._target]
+
+    def _complain(self) -> None:
+        message = (
+            f"nothing came from partition {self._target[1]} of topic '{self._target[0]}' at offset "
+            f"{self._reader.position} for {_PATIENCE_S:.0f} s; check that Kafka at '{self._clients.servers}' runs"
+        )
+        raise RetriableError(message)
+
+
+def _raw(message: Message) -> Raw:
+    headers = message.headers()
+    # The types of the client allow None and text where it gives neither.
+    return (
+        message.offset(),  # type: ignore[return-value]
+        message.timestamp()[1],
+        message.key(),
+        message.value(),
+        tuple(headers) if headers else (),  # type: ignore[arg-type]
+    )
+
+
+def sample_bytes(clients: Clients, administration: Administration, target: TopicPartition) -> int:
+    """Returns the average size of the last records, 0 if there are none."""
+    begin = administration.begin_offsets([target])[target]
+    end = administration.end_offsets([target], stable=True)[target]
+    found = read_range(clients, administration, target, max(begin, end - _SAMPLE), end, _SAMPLE, 1 << 20, keep=False)
+    if not found:
+        return 0
+    return sum(map(_size, found)) // len(found)
+
+
+def _size(raw: Raw) -> int:
+    _, _, key, value, headers = raw
+    own = len(key or b"") + len(value or b"") + _OVERHEAD
+    return own + sum(len(name) + len(data or b"") for name, data in headers)
