@@ -88,7 +88,7 @@ def merged() -> Topology:
 
 def test_a_batch_stops_where_an_input_has_more_in_the_log() -> None:
     task = task_of(merged(), Host())
-    task.add_records("a", 0, records((1, "k", "a1"), (4, "k", "a4")), more=True)
+    task.add_records("a", 0, records((1, "k", "a1"), (4, "k", "a4")), resumes_ms=-1)
     task.add_records("b", 0, records((2, "k", "b2"), (9, "k", "b9")))
     task.process_all()
     # b9 must wait: the next record of a may be older.
@@ -193,7 +193,7 @@ def test_a_batch_waits_for_an_input_whose_records_were_all_skipped() -> None:
     numbers.merge(builder.stream("b", TEXT)).to("out", Produced(key_serde=STRING, value_serde=STRING))
     skipping = LogAndContinueExceptionHandler()
     task = task_of(builder.build(), Host(), deserialization_exception_handler=skipping)
-    task.add_records("a", 0, records((1, "k", "no number")), more=True)
+    task.add_records("a", 0, records((1, "k", "no number")), resumes_ms=-1)
     task.add_records("b", 0, records((9, "k", "b9")))
     task.process_all()
     # The next record of a may be older than b9.
@@ -270,3 +270,33 @@ def test_a_processor_that_cannot_be_closed_keeps_nothing_else_open() -> None:
         task.close()
     assert Closing.closed == ["broken", "other"]
     assert not task.stores["rows"].open
+
+
+def test_an_input_that_resumes_later_lets_the_others_go_on_until_then() -> None:
+    task = task_of(merged(), Host())
+    task.add_records("a", 0, records((1, "k", "a1")), resumes_ms=6)
+    task.add_records("b", 0, records((2, "k", "b2"), (5, "k", "b5"), (6, "k", "b6")))
+    task.process_all()
+    assert [value for _, value in commit(task)] == [b"a1", b"b2", b"b5"]
+    assert task.next_offset("a", 0) is None
+    assert task.next_offset("b", 0) == 2
+    task.drop_queued()
+    assert task.next_offset("b", 0) is None
+
+
+def test_an_empty_input_that_resumes_later_holds_back_what_is_not_older() -> None:
+    task = task_of(merged(), Host())
+    task.add_records("a", 0, [], resumes_ms=3)
+    task.add_records("b", 0, records((2, "k", "b2"), (3, "k", "b3")))
+    task.process_all()
+    assert [value for _, value in commit(task)] == [b"b2"]
+
+
+def test_records_of_several_upstream_tasks_are_merged_by_time() -> None:
+    task = task_of(merged(), Host())
+    task.add_upstream_records("a", 0, TaskId(0, 10), records((1, "k", "x1"), (5, "k", "x5")))
+    task.add_upstream_records("a", 0, TaskId(0, 2), records((1, "k", "y1"), (9, "k", "y9"), (4, "k", "y4")))
+    task.add_records("b", 0, records((1, "k", "b1")))
+    task.process_all()
+    # At equal times by topic, then by upstream task; nobody overtakes within a task.
+    assert [value for _, value in commit(task)] == [b"y1", b"x1", b"b1", b"x5", b"y9", b"y4"]

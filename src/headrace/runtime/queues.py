@@ -45,7 +45,7 @@ class Codec(Protocol):
 class RecordQueue:
     """The records of one input partition, in their order, the first one decoded."""
 
-    __slots__ = ("codec", "edge", "head", "more", "origin", "partition_time_ms", "rank", "raw")
+    __slots__ = ("codec", "edge", "head", "is_sent", "origin", "partition_time_ms", "rank", "raw", "resumes_ms")
 
     def __init__(self, origin: tuple[str, int], codec: Codec, edge: Callable[..., None]) -> None:
         self.origin = origin
@@ -55,9 +55,28 @@ class RecordQueue:
         """Position among the task's inputs by topic and partition: decides ties in a batch."""
         self.raw: deque[Raw] = deque()
         self.head: Head | None = None
-        self.more = False
-        """The log has more of this partition than was handed over: when the queue runs dry, the task must stop."""
+        self.resumes_ms: int | None = None
+        """The log has more of this partition than was handed over, none of it older than this; None: it has no more."""
+        self.is_sent = False
+        """Its records were sent by other tasks for this very batch: nobody will send them again."""
         self.partition_time_ms = -1
+
+    @property
+    def horizon_ms(self) -> int:
+        """Up to where other inputs may be processed when this one has run dry."""
+        return NEVER if self.resumes_ms is None else self.resumes_ms
+
+    def next_offset(self) -> int | None:
+        """Returns the offset of the next record in the queue; None if it is empty."""
+        if self.head is not None:
+            return self.head.raw[0]
+        return self.raw[0][0] if self.raw else None
+
+    def clear(self) -> None:
+        """Forgets all records."""
+        self.raw.clear()
+        self.head = None
+        self.resumes_ms = None
 
     def add(self, records: Iterable[Raw]) -> None:
         """Appends records in the order of their offsets."""

@@ -13,6 +13,8 @@ from headrace.errors import ProcessorStateError, SerializationError, StreamsErro
 from headrace.operators.base import Edge
 from headrace.runtime.faults import Faults
 from headrace.runtime.lower import AnyNode, Lowering
+from headrace.runtime.merging import merge_by_time
+from headrace.runtime.punctuation import NEVER
 from headrace.runtime.queues import RecordQueue
 from headrace.runtime.sources import SourceCodec
 from headrace.runtime.task_state import Host, TaskState
@@ -59,6 +61,7 @@ class Task:
         self._sources = {node.name: node for node in nodes if isinstance(node, SourceNode)}
         self._edges: dict[str, Edge] = Lowering(nodes, children, self.state).sources()
         self._queues: dict[tuple[str, int], RecordQueue] = {}
+        self._upstreams: dict[tuple[str, int], dict[TaskId, list[Raw]]] = {}
         self._ready = TieHeap[RecordQueue]()
         self.consumed: dict[tuple[str, int], int] = {}
         """Offset of the last record processed, by topic and partition."""
@@ -98,18 +101,28 @@ class Task:
         for rank, known in enumerate(sorted(self._queues)):
             self._queues[known].rank = rank
 
-    def add_records(self, topic: str, partition: int, records: Iterable[Raw], *, more: bool = False) -> None:
+    def add_records(self, topic: str, partition: int, records: Iterable[Raw], *, resumes_ms: int | None = None) -> None:
         """Queues records of one input partition.
 
-        ``more``: the log has further records of this partition, so the task stops when it has used up these, rather
-        than let its other inputs run ahead.
+        ``resumes_ms``: the log has further records of this partition, and the next one is not older than that. When
+        these are used up the task goes on only with older ones of its other inputs, which so never run ahead.
         """
         queue = self._queues[topic, partition]
         was_empty = queue.head is None
         queue.add(records)
-        queue.more = more
+        queue.resumes_ms = resumes_ms
         if was_empty and queue.advance():
             self._offer(queue)
+
+    def add_upstream_records(self, topic: str, partition: int, upstream: TaskId, records: Iterable[Raw]) -> None:
+        """Keeps records that another task has sent over a repartition edge, for ``process_all`` to merge by time."""
+        self._upstreams.setdefault((topic, partition), {}).setdefault(upstream, []).extend(records)
+
+    def _merge_upstreams(self) -> None:
+        for (topic, partition), parts in self._upstreams.items():
+            self._queues[topic, partition].is_sent = True
+            self.add_records(topic, partition, merge_by_time([parts[upstream] for upstream in sorted(parts)]))
+        self._upstreams.clear()
 
     def _offer(self, queue: RecordQueue) -> None:
         assert queue.head is not None, "only queues with a head compete"
@@ -151,29 +164,46 @@ class Task:
 
         Between two heads of other inputs a queue is drained in one go; with a single input that is a plain loop.
         """
+        self._merge_upstreams()
         queues = [queue for queue in self._queues.values() if queue.head is not None]
-        if not queues or any(queue.more and queue.head is None for queue in self._queues.values()):
-            return
-        self._commit_needed = True
+        # Inputs that have run dry although the log has more of them: nobody may get ahead of where they resume.
+        horizon_ms = min((queue.horizon_ms for queue in self._queues.values() if queue.head is None), default=NEVER)
         self._ready = TieHeap()
         while queues:
             queues.sort(key=_head_and_rank)
             queue = queues[0]
+            assert queue.head is not None, "only queues with a head compete"
+            if queue.head.timestamp_ms >= horizon_ms:
+                # What can be read again waits; what was sent for this batch is processed in it, whatever its time.
+                queues = [queue for queue in queues if queue.is_sent]
+                horizon_ms = NEVER
+                continue
+            self._commit_needed = True
+            bound_ms = horizon_ms
             if len(queues) > 1:
                 other = queues[1]
                 assert other.head is not None, "only queues with a head compete"
                 # At equal times the queue of the lower rank goes first.
-                bound_ms = other.head.timestamp_ms + (queue.rank < other.rank)
-                self.consumed[queue.origin] = queue.drain_before(self.state, bound_ms)
-            else:
-                self.consumed[queue.origin] = queue.drain(self.state)
+                bound_ms = min(bound_ms, other.head.timestamp_ms + (queue.rank < other.rank))
+            drained = queue.drain(self.state) if bound_ms == NEVER else queue.drain_before(self.state, bound_ms)
+            self.consumed[queue.origin] = drained
             if queue.head is None:
                 queues.pop(0)
-                if queue.more:
-                    break
+                horizon_ms = min(horizon_ms, queue.horizon_ms)
         for queue in self._queues.values():
             if queue.head is not None:
                 self._offer(queue)
+
+    def next_offset(self, topic: str, partition: int) -> int | None:
+        """Returns the offset of the first record of an input that is queued and not processed, or None."""
+        return self._queues[topic, partition].next_offset()
+
+    def drop_queued(self) -> None:
+        """Forgets records that were queued and not processed: whoever fed them feeds them again."""
+        self._ready = TieHeap()
+        for queue in self._queues.values():
+            assert queue.head is None or not queue.is_sent, "what other tasks have sent is processed in its batch"
+            queue.clear()
 
     def punctuate_stream_time(self) -> bool:
         """Calls the stream-time punctuations that are due."""
@@ -207,6 +237,12 @@ class Task:
                 message = f"task {self.id}: saving store '{store.name}' failed: {error}"
                 raise ProcessorStateError(message) from error
             store.position.update(self.consumed)
+
+    def forget_volatile(self) -> None:
+        """Makes stores forget what they keep in memory only, so that a task that starts anew now would go on alike."""
+        for store in self.state.stores.values():
+            if store.volatile:
+                store.reload()
 
     def _flush_caches(self, stores: Iterable[Any]) -> None:
         cached = [store for store in stores if store.cached]

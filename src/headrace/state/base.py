@@ -79,6 +79,11 @@ class Store:
         """Forgets everything buffered and goes on with what the engine has."""
         raise NotImplementedError
 
+    @property
+    def volatile(self) -> bool:
+        """Whether it keeps something in memory that decides results and that the engine does not have."""
+        return False
+
     def close(self) -> None:
         """Ends the use of the store; its iterators end, too."""
         self.open = False

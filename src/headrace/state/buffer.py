@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from headrace.state.changes import Changes
 from headrace.state.codec import Codec
 from headrace.state.engine import Engine
 
@@ -43,14 +44,27 @@ class RowBuffer:
             self.get, self.put = self._mixed()
 
     def _objects(self) -> tuple[Callable[[Any], Any], Callable[[Any, Any], None]]:
-        dirty, clean, load = self.dirty, self.clean, self.load
+        dirty, clean, remember = self.dirty, self.clean, self._remember
+        encode_key, decode, read = self.keys.encode, self.rows.decode, self.engine.get
 
         def get(key: Any) -> Any:
             row = dirty.get(key, MISSING)
             if row is not MISSING:
                 return row
             row = clean.get(key, MISSING)
-            return row if row is not MISSING else load(key)
+            if row is not MISSING:
+                return row
+            # The same as load, without the calls: each key of a batch comes here once.
+            name = encode_key(key)
+            data = read(name)
+            if data is None:
+                row = None
+                remember(len(name))
+            else:
+                row = decode(data)
+                remember(len(name) + len(data))
+            clean[key] = row
+            return row
 
         return get, dirty.__setitem__
 
@@ -108,17 +122,13 @@ class RowBuffer:
         dirty = self.dirty
         if not dirty:
             return
-        put, delete, encode_key, encode = self.engine.put, self.engine.delete, self.keys.encode, self.rows.encode
-        keep_keys, keep_rows, size = self.keys.keep, self.rows.keep, 0
-        for name, row in dirty.items():
-            key = encode_key(name) if keep_keys else name
-            size += len(key)
-            if row is None:
-                delete(key)
-            else:
-                data = encode(row) if keep_rows else row
-                put(key, data)
-                size += len(data)
+        encode_key, encode = self.keys.encode, self.rows.encode
+        keys = map(encode_key, dirty) if self.keys.keep else dirty
+        rows = dirty.values()
+        data = [None if row is None else encode(row) for row in rows] if self.rows.keep else rows
+        written = dict(zip(keys, data, strict=True))
+        self.engine.apply(Changes(rows=written))
+        size = sum(map(len, written)) + sum(map(len, filter(None, written.values())))
         self._remember(size)
         self.clean.update(dirty)
         dirty.clear()

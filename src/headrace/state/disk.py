@@ -60,6 +60,28 @@ class LmdbEnvironment:
         # Readers that died without a goodbye would keep old pages alive for ever.
         self._env.reader_check()
         self._engines: dict[str, LmdbEngine] = {}
+        self.pinned: Transaction | None = None
+        """The one transaction in which everything is read between ``pin`` and ``unpin``."""
+
+    @property
+    def file(self) -> Path:
+        """The file that has all the rows."""
+        return Path(self._directory) / "data.mdb"
+
+    def pin(self) -> None:
+        """Reads in one transaction from now on, several times faster; nobody may write until ``unpin``."""
+        self.unpin()
+        self.pinned = self._env.begin()
+
+    def unpin(self) -> None:
+        """Ends what ``pin`` has begun."""
+        pinned, self.pinned = self.pinned, None
+        if pinned is not None:
+            pinned.abort()
+
+    def names(self) -> list[str]:
+        """Returns the names of all engines that are there."""
+        return self.read(lambda transaction: [bytes(key).decode() for key, _ in transaction.cursor()])
 
     def engine(self, name: str) -> LmdbEngine:
         """Returns the engine of that name, the same one each time."""
@@ -69,13 +91,14 @@ class LmdbEnvironment:
             engine = self._engines[name] = LmdbEngine(self, database)
         return engine
 
-    def apply(self, changes: Mapping[str, Changes]) -> None:
-        """Makes the changes of several engines, by name, in one transaction."""
-        engines = {name: self.engine(name) for name in changes}
+    def apply(self, *steps: Mapping[str, Changes]) -> None:
+        """Makes changes of several engines, by name, one step after the other in one transaction."""
+        engines = {name: self.engine(name) for changes in steps for name in changes}
 
         def write(transaction: Transaction) -> None:
-            for name, engine in engines.items():
-                engine.write(transaction, changes[name])
+            for changes in steps:
+                for name, each in changes.items():
+                    engines[name].write(transaction, each)
 
         self.write(write)
 
@@ -90,6 +113,8 @@ class LmdbEnvironment:
 
     def read(self, action: Callable[[Transaction], T]) -> T:
         """Runs ``action`` in a read transaction, which must be short: old pages stay alive as long as it runs."""
+        if self.pinned is not None:
+            return action(self.pinned)
 
         def attempt() -> T:
             with self._env.begin() as transaction:
@@ -114,6 +139,7 @@ class LmdbEnvironment:
                 raise ProcessorStateError(message) from error
 
     def close(self) -> None:
+        self.unpin()
         self._engines.clear()
         self._env.close()
 
@@ -129,7 +155,11 @@ class LmdbEngine:
 
     def get(self, key: bytes) -> bytes | None:
         name = _name(key)
-        value = self._environment.read(lambda transaction: transaction.get(name, db=self._database))
+        pinned = self._environment.pinned
+        if pinned is not None:
+            value = pinned.get(name, None, self._database)
+        else:
+            value = self._environment.read(lambda transaction: transaction.get(name, db=self._database))
         if value is None:
             return None
         return bytes(value) if len(name) < _LONG else _unpack(bytes(value))[1]
@@ -151,14 +181,19 @@ class LmdbEngine:
         for start, stop in changes.ranges:
             self._delete_range(transaction, start, stop)
         database = self._database
+        puts: list[Row] = []
         for key, value in changes.rows.items():
             name = _name(key)
             if value is None:
                 transaction.delete(name, db=database)
             elif len(name) < _LONG:
-                transaction.put(name, value, db=database)
+                puts.append((name, value))
             else:
-                transaction.put(name, _LENGTH.pack(len(key)) + key + value, db=database)
+                puts.append((name, _LENGTH.pack(len(key)) + key + value))
+        # In the order of the tree, and in one call: both make many rows several times cheaper.
+        puts.sort()
+        with transaction.cursor(db=database) as cursor:
+            cursor.putmulti(puts)
 
     def _delete_range(self, transaction: Transaction, start: bytes, stop: bytes) -> None:
         end = _after(stop)

@@ -134,6 +134,11 @@ class KeyValueStore(Store, Generic[K, V]):
     def flush_writes(self) -> None:
         self._rows.flush()
 
+    @property
+    def volatile(self) -> bool:
+        # The order of use decides which row is evicted next.
+        return isinstance(self.engine, LruEngine)
+
     def reload(self) -> None:
         self._rows.forget()
         if isinstance(self.engine, LruEngine):

@@ -90,9 +90,7 @@ class OverlayEngine:
     def apply(self, changes: Changes) -> None:
         for start, stop in changes.ranges:
             self.delete_range(start, stop)
-        put = self._rows.put
-        for key, value in changes.rows.items():
-            put(key, value)
+        self._rows.put_all(changes.rows)
 
     def changes(self) -> Changes:
         """Returns what was written since the last commit.

@@ -83,8 +83,13 @@ class StateStore(Store):
     def flush_writes(self) -> None:
         """Brings what is only in memory to the engine; called at every commit. Here there is nothing."""
 
+    @property
+    def volatile(self) -> bool:
+        # Nobody knows what it keeps in memory.
+        return True
+
     def reload(self) -> None:
-        """Forgets what is in memory, because the engine has changed. Here there is nothing."""
+        """Forgets what is in memory, because the engine has changed or may have. Here there is nothing."""
 
     def read_only(self) -> Any:
         """Returns what processors get that only read, if the store is global: the store itself, unless overridden."""

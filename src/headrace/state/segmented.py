@@ -52,6 +52,11 @@ class SegmentedStore(Store):
     def flush_writes(self) -> None:
         self._rows.flush()
 
+    @property
+    def volatile(self) -> bool:
+        # A cache of windows keeps rows that were flushed, and scans see them before those of the engine.
+        return self._cache is not None
+
     def reload(self) -> None:
         self._rows.reload()
         if self._cache is not None:

@@ -53,8 +53,8 @@ class SegmentedRows:
         self.segments.load(self.engine)
         self._saved_ms = self.segments.observed_ms
         self._live_from_ms = self.segments.live_from_ms
-        # A store that has never had a row needs no look into the engine.
-        self._everything = next(self.engine.scan(), None) is None
+        # A store that has never had a row has no clock either, and needs no look into the engine.
+        self._everything = not self.segments.has_started
 
     def flush(self) -> None:
         """Writes the dirty rows and the clock to the engine, and deletes segments that have expired."""

@@ -55,6 +55,11 @@ class Segments:
     def segment(self, time_ms: int) -> int:
         return time_ms // self.interval_ms
 
+    @property
+    def has_started(self) -> bool:
+        """Whether anything was ever put."""
+        return self.observed_ms != _NEVER
+
     def load(self, engine: Engine) -> None:
         """Reads the clock that ``save`` wrote."""
         data = engine.get(_TIME)

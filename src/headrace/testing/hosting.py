@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from headrace.arguments import text, whole_number
 from headrace.config import StreamsConfig
 from headrace.errors import TopologyError, did_you_mean
-from headrace.handlers import LogAndContinueExceptionHandler
 from headrace.record import RecordMetadata
 from headrace.runtime.collector_pause import collector_paused
+from headrace.runtime.global_task import make_global_task
 from headrace.runtime.serde_defaults import key_serde, value_serde
 from headrace.runtime.task import Task, TaskId
 from headrace.serdes import Serde
@@ -21,7 +20,7 @@ from headrace.state import Changes, Engine, MemoryEngine, OverlayEngine, StoreBu
 from headrace.testing.checks import check_raw
 from headrace.topics.log import Output, Raw
 from headrace.topics.partitioner import partition_for
-from headrace.topology.levels import Level, levels
+from headrace.topology.levels import Level, forward_edges, levels
 from headrace.topology.nodes import SinkNode, SourceNode
 from headrace.topology.topology import Topology
 
@@ -63,9 +62,13 @@ class LocalHost:
             if name in topology.store_builders and topology.store_builders[name].logging
         }
         self._partition_counts = self._count_partitions(partitions)
-        self._global_task = self._make_global_task()
-        self.global_stores: Mapping[str, Any] = {} if self._global_task is None else self._global_task.stores
+        self.global_stores: Mapping[str, Any] = {}
+        self._global_task = make_global_task(topology, config, self)
+        if self._global_task is not None:
+            self.global_stores = self._global_task.stores
         self._levels = levels(topology)
+        # In a batch these go from task to task; everything else is read by the next batch.
+        self._edges = {self.topic_name(topic) for topic in forward_edges(topology)}
         self._tasks = self._make_tasks(by_subtopology=by_subtopology)
 
     def now_ms(self) -> int:
@@ -179,24 +182,6 @@ class LocalHost:
                         self._routes[topic, partition] = task
         return task
 
-    def _make_global_task(self) -> Task | None:
-        if not self._topology.global_stores:
-            return None
-        topology = self._topology
-        names = [name for part in topology.subtopologies() if part.is_global for name in part.nodes]
-        # A global store takes records with their own timestamps, and skips those it cannot read.
-        nodes = [
-            replace(node, timestamp_extractor=None) if isinstance(node, SourceNode) else node
-            for node in (topology.nodes[name] for name in names)
-        ]
-        config = replace(self._config, deserialization_exception_handler=LogAndContinueExceptionHandler())
-        self.global_stores = {}
-        stores = topology.global_stores.values()
-        task = Task(TaskId(-1, 0), nodes, topology.children, [store.builder for store in stores], config, self)
-        for store in stores:
-            task.add_partition(store.source, store.topic, 0)
-        return task
-
     def check_input(self, topic: str) -> None:
         """Complains about a topic that the topology does not read."""
         text(topic, "the name of an input topic")
@@ -232,7 +217,7 @@ class LocalHost:
             check_raw(topic, output, count)
         return self._append(topic, self._with_partitions(topic, outputs))
 
-    def _append(self, topic: str, outputs: Sequence[Output]) -> RecordMetadata:
+    def _append(self, topic: str, outputs: Sequence[Output], sender: TaskId | None = None) -> RecordMetadata:
         """Gives every record its offset and queues it for the task that reads its partition."""
         last = RecordMetadata(topic, -1, -1)
         for partition in dict.fromkeys(output[0] or 0 for output in outputs):
@@ -247,7 +232,10 @@ class LocalHost:
                 for offset, (_, timestamp_ms, key, value, headers) in enumerate(mine, base)
             ]
             last = RecordMetadata(topic, partition, base + len(mine) - 1)
-            if self._route(topic, partition) is not None:
+            reader = self._route(topic, partition)
+            if reader is not None and sender is not None:
+                reader.add_upstream_records(topic, partition, sender, raws)
+            elif reader is not None:
                 self._pending.setdefault(origin, []).extend(raws)
             if topic in self._global_topics:
                 self._update_global(topic, raws)
@@ -298,25 +286,28 @@ class LocalHost:
             self._commit(task)
 
     def run_batch(self) -> None:
-        """Processes everything that waits as micro-batches: level after level, until no back edge has records left."""
+        """Processes everything that waits as micro-batches: level after level, until no topic has unread records."""
         first = True
         while first or self._pending:
+            ranges, self._pending = self._pending, {}
+            for origin, records in ranges.items():
+                self._routes[origin].add_records(*origin, records)
             with collector_paused():
                 for level in self._levels:
                     self._run_level(level, tick=first)
             first = False
 
     def _run_level(self, level: Level, *, tick: bool) -> None:
-        tasks = [task for task in self._tasks if task.id.subtopology in level.subtopologies]
-        for task in tasks:
-            for origin in task.inputs:
-                records = self._pending.pop(origin, None)
-                if records:
-                    task.add_records(*origin, records)
+        for task in self._tasks:
+            if task.id.subtopology not in level.subtopologies:
+                continue
             if tick:
                 task.punctuate_wall_clock()
             task.process_all()
-            self._commit(task)
+            task.commit()
+            self._commit_engines(task)
+            task.forget_volatile()
+            self._write_outputs(task, edges=self._edges)
 
     def _hand_over(self) -> None:
         pending, self._pending = self._pending, {}
@@ -329,13 +320,13 @@ class LocalHost:
         self._commit_engines(task)
         self._write_outputs(task)
 
-    def _write_outputs(self, task: Task) -> bool:
+    def _write_outputs(self, task: Task, edges: Collection[str] = ()) -> bool:
         taken = task.take_outputs()
         for topic, written in taken:
             outputs = self._with_partitions(topic, written)
             self._written(topic, outputs)
             if topic in self._global_topics or self._route(topic, 0) is not None:
-                self._append(topic, outputs)
+                self._append(topic, outputs, sender=task.id if topic in edges else None)
         return bool(taken)
 
     def _with_partitions(self, topic: str, outputs: Sequence[Output]) -> Sequence[Output]:

@@ -116,6 +116,11 @@ class Graph(Hinting):
         """The stores in use, in the order in which a task that runs the whole topology opens and flushes them."""
         return registration_order(self._local_nodes())
 
+    @property
+    def implicit_names(self) -> tuple[ImplicitNames, ...]:
+        """Names of stores and internal topics that were generated because the user gave none."""
+        return self._implicit_names
+
     def source_for(self, topic: str) -> SourceNode | None:
         """Returns the source that reads a topic by name or by pattern; internal topics go by their short name."""
         sources = self.source_nodes

@@ -7,6 +7,7 @@ edge*, and what is written to it waits for the next micro-batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headrace.topology.graph import Graph
@@ -44,13 +45,21 @@ def levels(topology: Graph) -> tuple[Level, ...]:
 def back_edges(topology: Graph) -> frozenset[str]:
     """Returns the internal topics that close a cycle, by their short names."""
     forward = _forward_edges(topology)
+    return frozenset(topic for topic, writer, reader in _internal_edges(topology) if (writer, reader) not in forward)
+
+
+def forward_edges(topology: Graph) -> frozenset[str]:
+    """Returns the internal topics that lead to a later level from all who write to them, by their short names."""
+    internal = {topic for part in topology.subtopologies() for topic in part.repartition_topics}
+    return frozenset(internal - back_edges(topology))
+
+
+def _internal_edges(topology: Graph) -> Iterator[tuple[str, int, int]]:
     reader = {topic: part.id for part in topology.subtopologies() for topic in part.repartition_topics}
-    return frozenset(
-        topic
-        for part in topology.subtopologies()
-        for topic in part.sink_topics
-        if topic in reader and (part.id, reader[topic]) not in forward
-    )
+    for part in topology.subtopologies():
+        for topic in part.sink_topics:
+            if topic in reader:
+                yield topic, part.id, reader[topic]
 
 
 def _forward_edges(topology: Graph) -> set[tuple[int, int]]:
