@@ -90,6 +90,12 @@ class StreamsConfig:
     """Where stores, checkpoints and the embedded log are kept."""
     state_cleanup_delay: timedelta = setting(timedelta(minutes=10), "state.cleanup.delay.ms", Kind.DURATION, minimum=0)
     """How long the state of a task that moved away is kept."""
+    checkpoint_dir: str | os.PathLike[str] | None = setting(None, "checkpoint.dir", Kind.PATH, optional=True)
+    """Where Spark's checkpoint is kept; None: in the application's folder of ``state_dir``."""
+    log_dir: str | os.PathLike[str] | None = setting(None, "log.dir", Kind.PATH, optional=True)
+    """Where the embedded log is kept; None: in the folder ``log`` of ``state_dir``."""
+    log_sync: str = setting("commit", "log.sync", Kind.CHOICE, choices=("commit", "none"))
+    """When the embedded log acknowledges: ``commit`` when it is on the disk, ``none`` when it is written."""
 
     default_key_serde: Serde[Any] = setting(Serdes.string(), "default.key.serde", Kind.SERDE)
     """Serde of keys where a topology names none."""
@@ -108,7 +114,10 @@ class StreamsConfig:
     )
     """``at_least_once`` or ``exactly_once_v2``."""
     commit_interval: timedelta | None = setting(None, "commit.interval.ms", Kind.DURATION, minimum=0, optional=True)
-    """How often progress is saved and caches are flushed; None: 30 s, with ``exactly_once_v2`` 100 ms."""
+    """How often progress is saved and caches are flushed. On Spark, None: as soon as there is input.
+
+    Kafka's defaults, which a connection to Kafka uses, are 30 s, and 100 ms with ``exactly_once_v2``.
+    """
     poll: timedelta = setting(timedelta(milliseconds=100), "poll.ms", Kind.DURATION, minimum=0)
     """How long to wait for input before clocks are looked at."""
     max_task_idle: timedelta = setting(timedelta(0), "max.task.idle.ms", Kind.DURATION, minimum=-1)
@@ -117,6 +126,8 @@ class StreamsConfig:
     """How long a task retries after a temporary failure."""
     buffered_records_per_partition: int = setting(1000, "buffered.records.per.partition", Kind.NUMBER, minimum=1)
     """How many records of an input partition are read ahead."""
+    max_batch_records: int = setting(1_000_000, "max.batch.records", Kind.NUMBER, minimum=1)
+    """How many records a micro-batch on Spark reads at most; how many it does read follows from the time they take."""
     num_stream_threads: int = setting(1, "num.stream.threads", Kind.NUMBER, minimum=1)
     """How many tasks run at once in this process, where the host leaves that to us."""
     num_standby_replicas: int = setting(0, "num.standby.replicas", Kind.NUMBER, minimum=0)

@@ -128,6 +128,32 @@ class LockError(StreamsError):
     """The state directory is in use by another process. Stop that one, or choose another ``state_dir``."""
 
 
+class StateDirectoryError(StreamsError):
+    """The state directory cannot be used: it cannot be written, is damaged, or belongs to another application.
+
+    Do what the message says; the state that is there is left as it is.
+    """
+
+
+class IncompatibleTopologyError(StreamsError, ValueError):
+    """The topology has changed in a way that the application's saved state does not fit any more.
+
+    Functions and stateless operators may change; inputs, stores and their sub-topologies may not. Give what the message
+    names its former name, go back to the former topology, or start over with ``headrace reset``.
+    """
+
+
+class IllegalStateError(StreamsError, RuntimeError):
+    """The call is not possible in the state that the application is in, such as a second ``start()``.
+
+    The message names the state. An application that has stopped cannot be started again: make a new ``Streams``.
+    """
+
+
+class MissingDependencyError(StreamsError, ImportError):
+    """An optional package is needed for this and is not installed. Install it as the message says."""
+
+
 class InvalidStateStoreError(StreamsError):
     """A store cannot be used now: it is closed, or an iterator of it is. Get the store or the iterator again."""
 
@@ -247,6 +273,20 @@ class BatchError(StreamsError):
     """A micro-batch cannot be committed: a newer one has been, or its receipts are not those of this batch.
 
     Usually the checkpoint of the application was deleted or exchanged while the log was kept. Reset the application.
+    """
+
+
+class JavaNotFoundError(StreamsError, RuntimeError):
+    """Spark needs a Java runtime, and none that is new enough was found; the message lists what was.
+
+    Install a JDK 17 or newer and set JAVA_HOME to it, or ``pip install 'headrace[java]'``, which brings one.
+    """
+
+
+class SparkStartError(StreamsError, RuntimeError):
+    """Spark's Java process ended before it was ready, or its master cannot be used.
+
+    The message has what Java said: correct the ``spark.*`` setting, the Java option or the memory that it names.
     """
 
 

@@ -241,6 +241,8 @@ def test_every_setting_has_a_dotted_name_of_its_own() -> None:
         emit_interval=timedelta(0),
         on_late=print,
         errors_dead_letter_queue_topic_name="failed",
+        checkpoint_dir="checkpoint",
+        log_dir="log",
     ).to_mapping()
     # All but the extras, and the processor wrapper, which is None here.
     assert len(mapping) == len(dataclasses.fields(StreamsConfig)) - 2

@@ -1,0 +1,253 @@
+"""Plans micro-batches: waits for input or a clock, and decides what each task reads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple, Protocol
+
+from headrace.spark.admission import Admission, fitting, share
+from headrace.spark.application import Application
+from headrace.spark.plan import Plan, Range
+from headrace.spark.positions import start_positions
+from headrace.spark.receipts import TaskReport
+from headrace.topics.log import Offsets, TopicLog, TopicPartition
+from headrace.topology.levels import back_edges
+
+_LONGEST_WAIT = 0.1
+"""Seconds after which a waiting planner looks whether it should stop."""
+_IDLE_STEP = 0.01
+_LOOK_AROUND = 1.0
+"""Seconds after which it is looked whether there are new topics that match a pattern."""
+_DEFAULT_TARGET_MS = 2_000.0
+"""How long a batch with a backlog takes: what is paid per batch and per key is shared by so many records."""
+
+
+class BatchSource(Protocol):
+    """Who says what the next micro-batch is."""
+
+    def next_plan(self, batch_id: int) -> Plan | None:
+        """Waits until there is something to do; None ends the query."""
+        ...
+
+    def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None:
+        """Takes notice of a batch that was committed."""
+        ...
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Planner:
+    """Plans what a running application does: everything as it comes, or with ``available_now`` what is there now."""
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        available_now: bool,
+        stopping: threading.Event,
+        paused: threading.Event,
+        clock: Callable[[], int] = _wall_clock_ms,
+        is_outdated: Callable[[], bool] | None = None,
+    ) -> None:
+        self._application = application
+        self._log: TopicLog = application.log
+        self._layout = application.layout
+        self._stopping = stopping
+        self._paused = paused
+        self._clock = clock
+        self._is_outdated = is_outdated
+        self._looked = time.monotonic()
+        configs = [program.config for program in self._layout.programs.values()]
+        paces = [config.commit_interval_ms for config in configs if config.commit_interval is not None]
+        self._pace_ms = min(paces, default=0)
+        self._admission = Admission(
+            target_ms=float(min(paces, default=0)) or _DEFAULT_TARGET_MS,
+            max_records=min(config.max_batch_records for config in configs),
+        )
+        self._now_ms = clock()
+        self._positions: Offsets = start_positions(application.id, self._layout, self._log, self._now_ms)
+        self._targets: dict[str, list[TopicPartition]] = {
+            place.key: list(self._layout.ranges(place)) for place in self._layout.tasks
+        }
+        self._written, self._internal = _own_topics(application)
+        # Blobs cross edges in the batch that sends them, so inputs that meet behind an edge are read to a common time.
+        self._common_time = self._layout.depth > 1 or bool(self._internal)
+        self._ends: Offsets | None = self._ends_of_others() if available_now else None
+        self._global_targets = [
+            (program.in_log(store.topic), partition)
+            for program in self._layout.programs.values()
+            for store in program.topology.global_stores.values()
+            for partition in range(program.partitions[store.topic])
+        ]
+        idles = [config.max_task_idle // timedelta(milliseconds=1) for config in configs]
+        self._idle_ms = max(idles)
+        self._incomplete: dict[str, float] = {}
+        self._clocks: dict[str, int | None] = {}
+        self._is_first = True
+        self._is_behind = False
+        self._last_start = 0.0
+        self.lag = 0
+        """Records that were in the log and not read when the last batch was planned."""
+        self.outdated = False
+        """Whether the query was ended because the topics that match a pattern are others than when it began."""
+
+    def next_plan(self, batch_id: int) -> Plan | None:
+        while not self._stopping.is_set():
+            if self._paused.is_set():
+                self._stopping.wait(_LONGEST_WAIT / 2)
+                continue
+            if self._has_outdated():
+                return None
+            now_ms = self._clock()
+            available = self._complete(self._available())
+            due = self._due(now_ms)
+            if self._ends is not None and not available and not self._is_first:
+                # A backfill ends with its input; clocks would keep it running for ever.
+                return None
+            ready = self._is_first or bool(available) or bool(due)
+            is_paced = not self._is_first and not self._is_behind
+            early = self._pace_ms / 1000 - (time.monotonic() - self._last_start) if is_paced else 0.0
+            if ready and early <= 0:
+                return self._make(batch_id, now_ms, available, due)
+            if ready:
+                self._stopping.wait(min(early, _LONGEST_WAIT))
+            else:
+                self._wait(now_ms)
+        return None
+
+    def _has_outdated(self) -> bool:
+        if self._is_outdated is not None and time.monotonic() - self._looked > _LOOK_AROUND:
+            self._looked = time.monotonic()
+            self.outdated = self._is_outdated()
+        return self.outdated
+
+    def _complete(self, available: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Leaves out tasks that wait for an input of theirs that is empty, as long as ``max_task_idle`` says."""
+        if self._idle_ms <= 0 or self._ends is not None:
+            return available
+        now = time.monotonic()
+        for key, targets in self._targets.items():
+            filled = [target for target in targets if target in available]
+            if not filled or len(filled) == len(targets):
+                self._incomplete.pop(key, None)
+            elif now - self._incomplete.setdefault(key, now) < self._idle_ms / 1000:
+                available = {target: count for target, count in available.items() if target not in filled}
+        return available
+
+    def _wait(self, now_ms: int) -> None:
+        clocks = [clock for clock in self._clocks.values() if clock is not None]
+        longest = max(0, min(clocks) - now_ms) / 1000 if clocks else _LONGEST_WAIT
+        if self._incomplete:
+            # There is data already; what is waited for is more of it, or that the waiting is over.
+            self._stopping.wait(min(longest, _IDLE_STEP))
+        else:
+            self._log.wait_for_data(self._positions, timedelta(seconds=min(longest, _LONGEST_WAIT)))
+
+    def _ends_of_others(self) -> Offsets:
+        """Returns the ends of what the application does not write itself: a backfill ends there."""
+        return self._log.end_offsets([target for target in self._positions if target[0] not in self._written])
+
+    def _available(self) -> dict[TopicPartition, int]:
+        """Returns how many records each partition has that were not read."""
+        ends = self._log.end_offsets(self._positions)
+        if self._ends is not None:
+            ends = {target: min(end, self._ends.get(target, end)) for target, end in ends.items()}
+        return {target: end - self._positions[target] for target, end in ends.items() if end > self._positions[target]}
+
+    def _due(self, now_ms: int) -> frozenset[str]:
+        if self._is_first:
+            # Nobody has told yet when its clocks are due.
+            return frozenset(self._targets)
+        return frozenset(key for key, clock in self._clocks.items() if clock is not None and clock <= now_ms)
+
+    def _make(self, batch_id: int, now_ms: int, available: Mapping[TopicPartition, int], due: frozenset[str]) -> Plan:
+        self._is_first = False
+        self._last_start = time.monotonic()
+        self._now_ms = max(self._now_ms, now_ms)
+        self.lag = sum(self._available().values())
+        chosen = self._choose(available)
+        ranges = {
+            key: tuple(chosen[target] for target in targets if target in chosen)
+            for key, targets in self._targets.items()
+            if any(target in chosen for target in targets)
+        }
+        return Plan(
+            batch_id,
+            dict.fromkeys(self._layout.programs, self._now_ms),
+            ranges,
+            due,
+            {f"{topic}/{p}": end for (topic, p), end in self._log.end_offsets(self._global_targets).items()},
+        )
+
+    def _choose(self, available: Mapping[TopicPartition, int]) -> dict[TopicPartition, Range]:
+        """Returns the ranges of a batch, all of them up to a common time if it cannot read everything."""
+        # What went over a back edge is bounded by what the last batch did, and was meant for this one.
+        inputs = {target: count for target, count in available.items() if target[0] not in self._internal}
+        shares = share(inputs, self._admission.records)
+        part = fitting(shares, self._log.record_bytes(shares))
+        if part < 1.0:
+            shares = {target: max(1, int(count * part)) for target, count in shares.items()}
+        shares |= {target: count for target, count in available.items() if target not in inputs}
+        limited = [target for target, count in shares.items() if count < available[target]]
+        self._is_behind = bool(limited)
+        horizon = self._horizon(shares, limited) if limited and self._common_time else None
+        chosen: dict[TopicPartition, Range] = {}
+        for target, count in shares.items():
+            start = self._positions[target]
+            end, resumes_ms = start + count, -1 if count < available[target] and self._idle_ms >= 0 else None
+            if horizon is not None and target in inputs and target != horizon.leader:
+                cut = self._log.offset_after(*target, start, end + 1, horizon.latest_ms)
+                if cut is not None:
+                    # Nothing before the cut is later than the common time, and nothing behind it is needed yet.
+                    end, resumes_ms = cut, horizon.resumes_ms
+            chosen[target] = Range(*target, start, end, resumes_ms)
+        return chosen
+
+    def _horizon(self, shares: Mapping[TopicPartition, int], limited: Collection[TopicPartition]) -> _Horizon | None:
+        """Returns up to which time all inputs are read: the least that one of the limited ones reaches."""
+        ends = {target: self._positions[target] + shares[target] for target in limited}
+        times = {target: self._log.latest_time(*target, self._positions[target], ends[target]) for target in limited}
+        reached = {target: time_ms for target, time_ms in times.items() if time_ms is not None}
+        if not reached:
+            return None
+        leader = min(reached, key=lambda target: (reached[target], target))
+        latest_ms = reached[leader]
+        following_ms = self._log.latest_time(*leader, ends[leader], ends[leader] + 1)
+        # If it goes on at the same time, as a table does that was loaded in one go, all of that comes first.
+        return _Horizon(leader, latest_ms - (following_ms == latest_ms), latest_ms + 1)
+
+    def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None:
+        for report in reports:
+            self._clocks[report.task] = report.next_clock_ms
+            if report.receipt is not None:
+                self._positions.update(report.receipt.positions)
+        self._admission.learn(sum(report.records for report in reports), duration_ms)
+
+
+class _Horizon(NamedTuple):
+    """How far a batch that cannot read everything gets in time."""
+
+    leader: TopicPartition
+    """The input that decides it."""
+    latest_ms: int
+    """The others are read up to here."""
+    resumes_ms: int
+    """Where they go on, as far as the leader is concerned."""
+
+
+def _own_topics(application: Application) -> tuple[set[str], set[str]]:
+    """Returns the topics in the log that the application writes, as far as they are known, and its back edges."""
+    written: set[str] = set()
+    internal: set[str] = set()
+    for program in application.layout.programs.values():
+        edges = {program.in_log(program.topic_name(topic)) for topic in back_edges(program.topology)}
+        internal |= edges
+        written |= edges | {
+            program.in_log(program.topic_name(topic)) for part in program.parts for topic in part.sink_topics
+        }
+    return written, internal

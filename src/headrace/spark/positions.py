@@ -1,0 +1,92 @@
+"""Where the inputs of an application are read from: committed positions, or where a source says to start."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from headrace.errors import ConfigError, OffsetOutOfRangeError, TopologyError
+from headrace.spark.layout import Layout, Program
+from headrace.topics.log import Offsets, TopicLog, TopicPartition
+from headrace.topology.offset_reset import AutoOffsetReset
+
+logger = logging.getLogger(__name__)
+
+_SETTING = "auto.offset.reset"
+_PREFIXES = ("main.consumer.", "consumer.")
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def start_positions(application_id: str, layout: Layout, log: TopicLog, now_ms: int) -> Offsets:
+    """Returns the next offset of every partition that tasks read from the log."""
+    committed = log.positions(application_id)
+    targets: dict[TopicPartition, Program] = {
+        target: layout.programs[place.program] for place in layout.tasks for target in layout.ranges(place)
+    }
+    begins = log.begin_offsets(targets)
+    positions: Offsets = {}
+    for target, program in targets.items():
+        position = committed.get(target)
+        if position is None:
+            positions[target] = _reset(target, program, log, begins[target], now_ms)
+        else:
+            positions[target] = _checked(target, position, program, log, begins[target], now_ms)
+    return positions
+
+
+def _checked(target: TopicPartition, position: int, program: Program, log: TopicLog, begin: int, now_ms: int) -> int:
+    end = log.end_offsets([target])[target]
+    if begin <= position <= end:
+        return position
+    topic, partition = target
+    reset = _strategy(topic, program)
+    if reset is None:
+        lost = (
+            f"records {position} to {begin - 1} were removed before they were read"
+            if position < begin
+            else (f"the topic ends at {end}; it was perhaps deleted and made anew")
+        )
+        message = (
+            f"partition {partition} of topic '{topic}' was read up to offset {position}, and {lost}; set "
+            f"'consumer.{_SETTING}' to 'earliest' or 'latest' to go on from there, or reset the application"
+        )
+        raise OffsetOutOfRangeError(message, begin=begin, end=end)
+    logger.warning("topic '%s', partition %d: offset %d is gone; going on: %s", topic, partition, position, reset)
+    return _reset(target, program, log, begin, now_ms)
+
+
+def _reset(target: TopicPartition, program: Program, log: TopicLog, begin: int, now_ms: int) -> int:
+    topic, partition = target
+    reset = _strategy(topic, program) or AutoOffsetReset.earliest()
+    if reset.strategy == "earliest":
+        return begin
+    end = log.end_offsets([target])[target]
+    if reset.strategy == "latest":
+        return end
+    if reset.strategy == "none":
+        message = (
+            f"partition {partition} of topic '{topic}' has no committed position, and its offset reset is 'none'; "
+            "commit one, or choose 'earliest' or 'latest'"
+        )
+        raise OffsetOutOfRangeError(message, begin=begin, end=end)
+    assert reset.duration is not None, "by_duration has one"
+    found = log.offsets_for_time({target: now_ms - reset.duration // _MILLISECOND})[target]
+    return end if found is None else max(begin, found)
+
+
+def _strategy(topic: str, program: Program) -> AutoOffsetReset | None:
+    """Returns what the source says, or the configuration. Topics of our own are read from their beginning."""
+    source = program.topology.source_for(topic.removeprefix(program.prefix))
+    if source is None:
+        return None
+    if source.offset_reset is not None:
+        return source.offset_reset
+    for prefix in _PREFIXES:
+        given = program.config.extras.get(prefix + _SETTING)
+        if given is not None:
+            try:
+                return AutoOffsetReset.of(given)
+            except TopologyError as error:
+                message = f"extras: '{prefix}{_SETTING}': {error}"
+                raise ConfigError(message) from error
+    return None

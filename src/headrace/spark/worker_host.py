@@ -1,0 +1,55 @@
+"""The host of a task on a Spark worker: topics of the log, stores of a working copy, the clock of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from headrace.errors import TopicExistsError, UnknownTopicError
+from headrace.spark.layout import Program
+from headrace.state import Engine, StoreBuilder
+from headrace.state.overlay import OverlayEngine
+from headrace.topics.log import TopicLog
+
+
+class WorkerHost:
+    """What a task asks its host for; the clock is set before each batch."""
+
+    def __init__(
+        self, program: Program, log: TopicLog, engine: Callable[[str], Engine], global_stores: Mapping[str, Any]
+    ) -> None:
+        self._program = program
+        self._log = log
+        self._engine = engine
+        self._found: dict[str, int] = {}
+        self.clock_ms = 0
+        self.global_stores = global_stores
+
+    def now_ms(self) -> int:
+        return self.clock_ms
+
+    def topic_name(self, topic: str) -> str:
+        return self._program.topic_name(topic)
+
+    def partitions_of(self, topic: str) -> int:
+        known = self._program.partitions.get(topic)
+        if known is None:
+            known = self._found.get(topic)
+        if known is None:
+            # A topic that an extractor names, or a handler writes to.
+            known = self._found[topic] = partitions_in(self._log, self._program.in_log(topic))
+        return known
+
+    def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:
+        return OverlayEngine(self._engine(builder.name))
+
+
+def partitions_in(log: TopicLog, topic: str) -> int:
+    """Returns how many partitions a topic has; one that nobody has made gets made, as a broker would do it."""
+    try:
+        return log.describe_topic(topic).partitions
+    except UnknownTopicError:
+        with suppress(TopicExistsError):
+            log.create_topic(topic)
+        return log.describe_topic(topic).partitions

@@ -1,0 +1,285 @@
+"""The application in trouble: it is started, killed and started again, and its input grows meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from headrace.spark.plan import Plan
+from headrace.topics.embedded import EmbeddedLog
+from tests.spark.faults import checks, shop
+from tests.spark.faults.processes import MARK, Process, marked, wait_for_end
+from tests.spark.faults.undisturbed import Undisturbed
+
+ROOT = Path(__file__).parents[3]
+PATIENCE = 180.0
+"""Seconds after which a run is taken to hang; other work may share the machine."""
+
+Event = dict[str, Any]
+
+
+class Disturbed:
+    """The application with its directory, its input and what was seen of its runs."""
+
+    def __init__(self, directory: Path, *, orders: int, seed: int) -> None:
+        self.directory = directory
+        self.chance = random.Random(seed)
+        self.inputs = list(shop.records(seed, orders))
+        self._fed = 0
+        self._runs = 0
+        self._plans: dict[int, str] = {}
+        self._watching = threading.Event()
+        self._problem: BaseException | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._mark = ""
+        self._events: list[Event] = []
+        self._started = 0.0
+        self.restarts: list[tuple[str, float]] = []
+        """What was special, and the seconds from the start of the process to its first batch."""
+        self.orphans: list[float] = []
+        """Seconds that the last process of a killed application lived on."""
+        (directory / "stumbles").mkdir(parents=True)
+        self.log = EmbeddedLog(directory / "log")
+        shop.create_topics(self.log)
+
+    def __enter__(self) -> Self:
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._watching.set()
+        self._watcher.join()
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+        self.log.close()
+
+    # The application
+
+    def start(self, master: str = "local[2,4]", *, available_now: bool = False, **options: Any) -> None:
+        """Starts the application in a new process."""
+        self._runs += 1
+        self._mark = f"{os.getpid()}-{id(self)}-{self._runs}"
+        given = {"directory": str(self.directory), "master": master, "available_now": available_now, **options}
+        self._started = time.time()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.faults.program", json.dumps(given)],
+            cwd=ROOT,
+            env={**os.environ, MARK: self._mark},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self._events = []
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        for target, arguments in (
+            (_collect_events, (self._process.stdout, self._events)),
+            (_collect_output, (self._process.stderr, self.directory / "output.txt")),
+        ):
+            threading.Thread(target=target, args=arguments, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def kill(self) -> str:
+        """Kills the process of the application, and nothing else; returns the mark of what it leaves behind."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        return self._mark
+
+    def wait_for_orphans(self, mark: str) -> None:
+        """Waits for the end of what a killed application has left, which must come by itself."""
+        self.orphans.append(wait_for_end(mark, 60))
+
+    def processes(self) -> list[Process]:
+        """Returns the processes of this run."""
+        return marked(self._mark)
+
+    def pick(self, wanted: Callable[[Process], bool]) -> Process:
+        """Returns one of the processes, once there is one."""
+        found: list[Process] = []
+
+        def is_there() -> bool:
+            found[:] = filter(wanted, self.processes())
+            return bool(found)
+
+        self.wait_until(is_there, "there is such a process")
+        return self.chance.choice(found)
+
+    def events(self) -> list[Event]:
+        """Returns what this run has told so far."""
+        return list(self._events)
+
+    def batches(self) -> int:
+        return sum(event["event"] == "batch" for event in self.events())
+
+    def wait_for_batches(self, count: int = 1, special: str | None = None) -> None:
+        """Waits until this run has committed so many batches more; with ``special`` the time of its start is noted."""
+        wanted = self.batches() + count
+        self.wait_until(lambda: self.batches() >= wanted, f"{count} batches are done")
+        if special is not None:
+            first = next(event["time"] for event in self.events() if event["event"] == "batch")
+            self.restarts.append((special, first - self._started))
+
+    def wait_until_idle(self) -> None:
+        """Waits until the whole input is processed, with what the application has sent to itself."""
+        topics = [topic for topic in self.log.topics() if topic in shop.INPUTS or topic.endswith("response-topic")]
+        targets = [(topic, partition) for topic in topics for partition in range(shop.PARTITIONS)]
+
+        def is_idle() -> bool:
+            ends, positions = self.log.end_offsets(targets), self.log.positions(shop.APPLICATION)
+            return all(positions.get(target, 0) == end for target, end in ends.items())
+
+        self.wait_until(is_idle, "everything is processed")
+
+    def wait_for_failure(self) -> str:
+        """Waits until this run has failed once; returns with what."""
+        self.wait_until(lambda: any(event["event"] == "failure" for event in self.events()), "it fails")
+        return str(next(event["error"] for event in self.events() if event["event"] == "failure"))
+
+    def wait_for_end(self) -> None:
+        """Waits until the process ends well."""
+        assert self._process is not None
+        code = self._process.wait(PATIENCE)
+        assert code == 0, f"the application ended with {code}:\n{self._output()}"
+
+    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not holds():
+            assert self._process is not None
+            assert self._process.poll() is None, f"the application has ended before {what}:\n{self._output()}"
+            assert time.monotonic() < deadline, f"it takes too long until {what}:\n{self._output()}"
+            assert self._problem is None, self._problem
+            time.sleep(0.02)
+
+    def _output(self) -> str:
+        return (self.directory / "output.txt").read_text(errors="replace")[-6000:]
+
+    # Its input
+
+    def feed(self, part: float) -> None:
+        """Appends a part of the whole input."""
+        end = min(len(self.inputs), self._fed + max(1, int(len(self.inputs) * part)))
+        shop.append(self.log, self.inputs[self._fed : end])
+        self._fed = end
+
+    def feed_rest(self) -> None:
+        self.feed(1.0)
+
+    @contextmanager
+    def feeding(self, part: float, seconds: float) -> Iterator[None]:
+        """Appends a part of the input bit by bit, while something else is done."""
+        stop = threading.Event()
+        pieces = max(1, int(seconds / 0.1))
+
+        def feed() -> None:
+            for _ in range(pieces):
+                self.feed(part / pieces)
+                if stop.wait(0.1):
+                    break
+
+        thread = threading.Thread(target=feed)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    # Its working copies
+
+    def damage_copies(self, *ways: str) -> None:
+        """Deletes, truncates or overwrites working copies, one in each of the ways."""
+        copies = [path for path in sorted((self.directory / shop.APPLICATION).glob("*_*")) if path.is_dir()]
+        for way, copy in zip(ways, self.chance.sample(copies, len(copies)), strict=False):
+            file = copy / "data.mdb"
+            with suppress(FileNotFoundError):
+                if way == "delete":
+                    shutil.rmtree(copy, ignore_errors=True)
+                elif way == "truncate":
+                    os.truncate(file, file.stat().st_size // 2)
+                else:
+                    with file.open("r+b") as opened:
+                        opened.seek(self.chance.randrange(max(1, file.stat().st_size)))
+                        opened.write(self.chance.randbytes(20_000))
+
+    # What is checked
+
+    def _watch(self) -> None:
+        """Keeps plans: the application deletes old ones."""
+        while not self._watching.wait(0.05):
+            try:
+                self._keep_plans()
+            except BaseException as error:
+                self._problem = error
+                return
+
+    def _keep_plans(self) -> None:
+        for path in (self.directory / shop.APPLICATION / "checkpoint" / "plans").glob("*.json"):
+            with suppress(FileNotFoundError):
+                text = path.read_text(encoding="utf-8")
+                before = self._plans.setdefault(int(path.stem), text)
+                assert before == text, f"the plan of batch {path.stem} has changed"
+
+    def plans(self) -> list[Plan]:
+        """Returns the plans of all batches that were committed."""
+        self._keep_plans()
+        last = self.log.last_batch(shop.APPLICATION)
+        assert last is not None
+        return [Plan.from_json(self._plans[number]) for number in range(last.batch_id + 1)]
+
+    def check(self) -> str:
+        """Checks everything that was written; returns in words what that was."""
+        assert self._problem is None, self._problem
+        assert self._fed == len(self.inputs), "all of the input is fed before the results are checked"
+        plans = self.plans()
+        checks.check_consumed(self.log)
+        checks.check_against_input(self.log, self.inputs)
+        directory = self.directory / "undisturbed"
+        with EmbeddedLog(directory / "log", sync="none") as log:
+            for topic in self.log.topics():
+                log.create_topic(topic, partitions=self.log.describe_topic(topic).partitions)
+            shop.append(log, self.inputs)
+            saved = json.loads((self.directory / shop.APPLICATION / "checkpoint" / "headrace.json").read_text())
+            undisturbed = Undisturbed(
+                shop.build(),
+                shop.config(directory, "local"),
+                log,
+                directory=directory / "copies",
+                spark_partitions=saved["spark_partitions"],
+            )
+            undisturbed.replay(plans)
+            undisturbed.close()
+            count = checks.check_equal(self.log, log)
+        stumbled = len(list((self.directory / "stumbles").iterdir()))
+        return f"{len(plans)} batches, {count} records in all topics, {stumbled} functions failed once"
+
+
+def _collect_events(file: IO[bytes], events: list[Event]) -> None:
+    with file:
+        for line in file:
+            # The process may have been killed while it wrote.
+            with suppress(ValueError):
+                events.append(json.loads(line))
+
+
+def _collect_output(file: IO[bytes], path: Path) -> None:
+    with file, path.open("ab", buffering=0) as output:
+        for line in file:
+            output.write(line)

@@ -1,0 +1,61 @@
+"""Nothing lost, nothing twice, whatever happens; ``soak.py`` does the same for longer.
+
+Input arrives while the application runs, and user functions fail now and then in all of these tests.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.spark.faults.disturbed import Disturbed
+from tests.spark.faults.processes import no_room
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found in /proc"),
+]
+
+
+def test_killed_application_goes_on_where_it_was(tmp_path: Path) -> None:
+    with Disturbed(tmp_path, orders=900, seed=1) as run:
+        run.feed(0.3)
+        run.start()
+        with run.feeding(0.3, 2.0):
+            run.wait_for_batches(run.chance.randrange(1, 4))
+            # While a batch runs on them.
+            run.damage_copies("delete", "garbage", "truncate")
+            run.pick(lambda process: process.is_worker).kill()
+            run.wait_for_batches(2)
+        left = run.kill()
+        run.damage_copies("delete", "garbage", "truncate")
+        # At once, while the last processes of the killed one are still there.
+        run.start()
+        run.wait_for_orphans(left)
+        run.wait_for_batches(1)
+        with no_room(run.processes(), 4096):
+            run.feed(0.2)
+            assert "make room" in run.wait_for_failure()
+        run.wait_for_batches(1)
+        run.feed_rest()
+        run.wait_for_batches(1)
+        run.wait_for_orphans(run.kill())
+        run.start(available_now=True)
+        run.wait_for_end()
+        run.check()
+
+
+def test_executor_is_killed(tmp_path: Path) -> None:
+    with Disturbed(tmp_path, orders=600, seed=2) as run:
+        run.feed(0.4)
+        run.start("local-cluster[2,1,1024]")
+        run.wait_for_batches(1)
+        with run.feeding(0.4, 1.0):
+            run.pick(lambda process: process.is_executor).kill()
+            run.wait_for_batches(1)
+        run.feed_rest()
+        run.wait_until_idle()
+        run.wait_for_orphans(run.kill())
+        run.check()

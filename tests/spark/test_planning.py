@@ -1,0 +1,326 @@
+"""What a micro-batch reads: admission, a common time when it is behind, clocks, backfill, positions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from headrace import Consumed, JoinWindows, ProcessorStateError, StreamsBuilder, StreamsConfig, Topology
+from headrace.errors import OffsetOutOfRangeError
+from headrace.spark.application import Application
+from headrace.spark.layout import Layout, Program
+from headrace.spark.plan import Plan, PlanFiles, Range
+from headrace.spark.planner import Planner
+from headrace.spark.receipts import TaskReport
+from headrace.spark.task_keys import spark_hash, spread_keys
+from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.log import Output, Receipt
+
+SECOND = timedelta(seconds=1)
+
+
+class Planned:
+    """A topology on a log, and what a planner says about it; batches consume all they are given."""
+
+    def __init__(self, log: EmbeddedLog, topology: Topology, **settings: object) -> None:
+        config = StreamsConfig.of({"application.id": "app", **settings})
+        program = Program.on(log, topology, config)
+        self.log = log
+        self.application = Application("app", Layout({"": program}, 2), log, Path(log.directory), {"": {}}, 1)
+        self.clock_ms = 1_000
+        self.stopping, self.paused = threading.Event(), threading.Event()
+        self.batch_id = 0
+        self.planner = self.new_planner()
+
+    def new_planner(self, *, available_now: bool = True) -> Planner:
+        return Planner(
+            self.application,
+            available_now=available_now,
+            stopping=self.stopping,
+            paused=self.paused,
+            clock=lambda: self.clock_ms,
+        )
+
+    def next(self, *, duration_ms: float = 1_000, clock_ms: int | None = None) -> dict[str, tuple[int, int]] | None:
+        """Returns what the next batch reads, by partition, and takes it for done."""
+        plan = self.planner.next_plan(self.batch_id)
+        if plan is None:
+            return None
+        reports = [self._report(plan, key, ranges, clock_ms) for key, ranges in plan.ranges.items()]
+        if not reports and clock_ms is not None:
+            reports = [self._report(plan, next(iter(plan.due)), (), clock_ms)]
+        receipts = [report.receipt for report in reports if report.receipt is not None]
+        self.log.commit_batch("app", self.batch_id, receipts)
+        self.planner.done(plan, reports, duration_ms)
+        self.batch_id += 1
+        return {
+            f"{each.topic}-{each.partition}": (each.start, each.end)
+            for ranges in plan.ranges.values()
+            for each in ranges
+        }
+
+    def _report(self, plan: Plan, key: str, ranges: Sequence[Range], clock_ms: int | None) -> TaskReport:
+        positions = {(each.topic, each.partition): each.end for each in ranges}
+        receipt = Receipt(
+            application="app", batch_id=plan.batch_id, task=key, attempt=0, records=0, positions=positions
+        )
+        records = sum(each.end - each.start for each in ranges)
+        return TaskReport(key, receipt, records, next_clock_ms=clock_ms)
+
+
+def copy(*topics: str) -> Topology:
+    builder = StreamsBuilder()
+    for topic in topics:
+        builder.stream(topic).to("out")
+    return builder.build()
+
+
+def rejoined() -> Topology:
+    builder = StreamsBuilder()
+    left = builder.stream("dense").select_key(lambda key, value: value)
+    right = builder.stream("sparse").select_key(lambda key, value: value)
+    left.join(right, lambda a, b: a, windows=JoinWindows.of_time_difference_with_no_grace(SECOND)).to("out")
+    return builder.build()
+
+
+def records(times: Sequence[int], partition: int = 0) -> list[Output]:
+    return [(partition, time_ms, b"k", b"1", ()) for time_ms in times]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> EmbeddedLog:
+    made = EmbeddedLog(tmp_path / "log", sync="none")
+    for topic in ("in", "dense", "sparse"):
+        made.create_topic(topic, partitions=2)
+    made.create_topic("out")
+    return made
+
+
+def test_the_first_batch_comes_at_once_and_wakes_every_task(log: EmbeddedLog) -> None:
+    app = Planned(log, copy("in"))
+    plan = app.planner.next_plan(0)
+    assert plan is not None
+    assert plan.due == {place.key for place in app.application.layout.tasks}
+    assert plan.ranges == {}
+
+
+def test_everything_is_read_if_there_is_little(log: EmbeddedLog) -> None:
+    log.append("in", [*records(range(10)), *records(range(3), 1)])
+    app = Planned(log, copy("in"))
+    assert app.next() == {"in-0": (0, 10), "in-1": (0, 3)}
+    assert app.next() is None
+
+
+def test_a_backfill_ends_with_what_was_there_at_its_start(log: EmbeddedLog) -> None:
+    log.append("in", records(range(10)))
+    app = Planned(log, copy("in"))
+    log.append("in", records(range(5)))
+    assert app.next() == {"in-0": (0, 10)}
+    assert app.next() is None
+    app.planner = app.new_planner()
+    assert app.next() == {"in-0": (10, 15)}
+
+
+def test_batches_grow_and_shrink_with_their_duration(log: EmbeddedLog) -> None:
+    log.append("in", records(range(300_000)))
+    app = Planned(log, copy("in"), **{"max.batch.records": 100_000})
+    sizes = []
+    for duration_ms in (200, 2_000, 8_000, 2_000):
+        batch = app.next(duration_ms=duration_ms)
+        assert batch is not None
+        sizes.append(batch["in-0"][1] - batch["in-0"][0])
+    # As many as the first may have, four times as many, the same again, a quarter.
+    assert sizes == [20_000, 80_000, 80_000, 20_000]
+
+
+def test_large_records_make_small_batches(log: EmbeddedLog) -> None:
+    log.append("in", [(0, time_ms, b"k", bytes(1 << 20), ()) for time_ms in range(300)])
+    batch = Planned(log, copy("in")).next()
+    assert batch is not None
+    assert 200 < batch["in-0"][1] < 260
+
+
+def test_inputs_that_meet_behind_an_edge_are_read_to_a_common_time(log: EmbeddedLog) -> None:
+    log.append("dense", records(range(0, 10_000)))
+    log.append("dense", records(range(0, 10_000, 2), 1))
+    log.append("sparse", records(range(0, 10_000, 1_000)))
+    app = Planned(log, rejoined(), **{"max.batch.records": 1_000})
+    plan = app.planner.next_plan(0)
+    assert plan is not None
+    found = {(each.topic, each.partition): each for ranges in plan.ranges.values() for each in ranges}
+    # dense-0 gets some 495 records, up to time 494; nobody else may read beyond that.
+    end = found["dense", 0].end
+    assert 400 < end < 600
+    assert found["dense", 0].resumes_ms in (-1, end)
+    assert found["dense", 1] == Range("dense", 1, 0, (end + 1) // 2, end)
+    assert found["sparse", 0] == Range("sparse", 0, 0, 1, end)
+
+
+def test_a_common_time_never_stops_a_batch_from_going_on(log: EmbeddedLog) -> None:
+    # The times go back: the first record is the latest of all.
+    log.append("dense", records([9_000, *range(100, 3_000)]))
+    log.append("sparse", records([50, 60, 9_500]))
+    app = Planned(log, rejoined(), **{"max.batch.records": 100})
+    read = 0
+    for _ in range(100):
+        batch = app.next()
+        if batch is None:
+            break
+        read += sum(end - start for start, end in batch.values())
+    assert read == 2_904
+
+
+def test_an_independent_input_is_not_held_back(log: EmbeddedLog) -> None:
+    log.append("dense", records(range(10_000)))
+    log.append("sparse", records(range(0, 10_000, 1_000)))
+    app = Planned(log, copy("dense", "sparse"), **{"max.batch.records": 1_000})
+    assert app.next() == {"dense-0": (0, 990), "sparse-0": (0, 10)}
+
+
+def test_a_clock_that_is_due_makes_a_batch(log: EmbeddedLog) -> None:
+    app = Planned(log, copy("in"))
+    app.planner = app.new_planner(available_now=False)
+    app.next(clock_ms=5_000)
+    app.clock_ms = 5_000
+    plan = app.planner.next_plan(1)
+    assert plan is not None
+    assert len(plan.due) == 1
+    assert plan.now_ms == {"": 5_000}
+
+
+def test_a_backfill_does_not_go_on_for_its_clocks(log: EmbeddedLog) -> None:
+    app = Planned(log, copy("in"))
+    app.next(clock_ms=1_000)
+    assert app.planner.next_plan(1) is None
+
+
+def test_a_batch_that_is_repeated_does_not_hide_the_clocks_of_others(log: EmbeddedLog) -> None:
+    app = Planned(log, copy("in"))
+    app.planner = app.new_planner(available_now=False)
+    app.planner.done(Plan(0, {"": 1_000}), [], 100.0)
+    plan = app.planner.next_plan(1)
+    assert plan is not None
+    assert len(plan.due) == 2
+
+
+def test_a_commit_interval_does_not_slow_down_what_is_behind(log: EmbeddedLog) -> None:
+    log.append("in", records(range(10_000)))
+    hour = 3_600_000
+    app = Planned(log, copy("in"), **{"max.batch.records": 1_000, "commit.interval.ms": hour})
+    assert [app.next() for _ in range(3)] == [{"in-0": (n * 1_000, n * 1_000 + 1_000)} for n in range(3)]
+
+
+def test_a_topic_that_is_written_and_read_is_admitted_like_others(log: EmbeddedLog) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").to("dense")
+    builder.stream("dense").to("out")
+    log.append("dense", records(range(5_000)))
+    app = Planned(log, builder.build(), **{"max.batch.records": 1_000})
+    assert app.next() == {"dense-0": (0, 1_000)}
+
+
+def test_what_was_loaded_at_one_time_comes_before_what_else_is_of_that_time(log: EmbeddedLog) -> None:
+    log.append("dense", records([7] * 3_000))
+    log.append("sparse", records([5, 7, 9]))
+    app = Planned(log, rejoined(), **{"max.batch.records": 1_003})
+    assert app.next() == {"dense-0": (0, 1_000), "sparse-0": (0, 1)}
+    while batch := app.next():
+        if batch.get("dense-0", (0, 3_000))[1] < 3_000:
+            assert batch["sparse-0"] == (1, 1)
+    assert log.positions("app") == {("dense", 0): 3_000, ("sparse", 0): 3}
+
+
+def test_the_clock_never_goes_back(log: EmbeddedLog) -> None:
+    app = Planned(log, copy("in"))
+    app.next()
+    log.append("in", records([1]))
+    app.planner = app.new_planner()
+    app.clock_ms = 500
+    plan = app.planner.next_plan(1)
+    assert plan is not None
+    assert plan.now_ms == {"": 1_000}
+
+
+def test_stopping_ends_the_wait(log: EmbeddedLog) -> None:
+    app = Planned(log, copy("in"))
+    app.planner = app.new_planner(available_now=False)
+    app.next()
+    app.stopping.set()
+    assert app.planner.next_plan(1) is None
+
+
+def test_a_restart_goes_on_where_the_log_says(log: EmbeddedLog) -> None:
+    log.append("in", records(range(10)))
+    first = Planned(log, copy("in"))
+    first.next()
+    log.append("in", records(range(4)))
+    again = Planned(log, copy("in"))
+    assert again.next() == {"in-0": (10, 14)}
+
+
+@pytest.mark.parametrize(
+    ("reset", "start"), [("earliest", 0), ("latest", None), (timedelta(milliseconds=400), 6), (None, 0)]
+)
+def test_a_source_says_where_it_starts(log: EmbeddedLog, reset: str | timedelta | None, start: int | None) -> None:
+    log.append("in", records(range(0, 1_000, 100)))
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(offset_reset=reset)).to("out")
+    app = Planned(log, builder.build())
+    assert app.next() == ({} if start is None else {"in-0": (start, 10)})
+
+
+def test_the_configuration_says_where_sources_start(log: EmbeddedLog) -> None:
+    log.append("in", records(range(10)))
+    app = Planned(log, copy("in"), **{"consumer.auto.offset.reset": "latest"})
+    assert app.next() == {}
+
+
+def test_offset_reset_none_wants_a_committed_position(log: EmbeddedLog) -> None:
+    with pytest.raises(OffsetOutOfRangeError, match="no committed position"):
+        Planned(log, copy("in"), **{"consumer.auto.offset.reset": "none"})
+
+
+def test_records_that_were_removed_unread_are_never_skipped_silently(log: EmbeddedLog) -> None:
+    log.append("in", records(range(10)))
+    Planned(log, copy("in")).next()
+    log.append("in", records(range(10)))
+    log.delete_records({("in", 0): 15})
+    with pytest.raises(OffsetOutOfRangeError, match="records 10 to 14 were removed before they were read"):
+        Planned(log, copy("in"))
+    app = Planned(log, copy("in"), **{"consumer.auto.offset.reset": "earliest"})
+    assert app.next() == {"in-0": (15, 20)}
+
+
+def test_a_plan_survives(tmp_path: Path) -> None:
+    files = PlanFiles(tmp_path / "plans")
+    plan = Plan(3, {"": 5, "other.": 6}, {"0_0#": (Range("in", 0, 1, 9, -1),)}, frozenset({"0_1#"}), {"users/0": 4})
+    files.save(plan)
+    assert files.load(3) == plan
+    assert files.load(4) is None
+    assert plan.digest() == Plan.from_json(plan.to_json()).digest()
+
+
+def test_a_damaged_plan_is_an_error(tmp_path: Path) -> None:
+    files = PlanFiles(tmp_path)
+    (tmp_path / "3.json").write_text('{"batch": 3', encoding="utf-8")
+    with pytest.raises(ProcessorStateError, match="plan of batch 3 cannot be read"):
+        files.load(3)
+
+
+def test_old_plans_go(tmp_path: Path) -> None:
+    files = PlanFiles(tmp_path)
+    for batch_id in range(50):
+        files.save(Plan(batch_id, {"": 0}))
+    assert len(list(tmp_path.iterdir())) == 20
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 3, 8])
+def test_tasks_spread_evenly_over_spark_partitions(partitions: int) -> None:
+    keys = spread_keys([f"{part}_{number}" for part in range(3) for number in range(16)], partitions)
+    counts = [sum(spark_hash(key) % partitions == wanted for key in keys.values()) for wanted in range(partitions)]
+    assert max(counts) - min(counts) <= 1
+    assert len(set(keys.values())) == 48
