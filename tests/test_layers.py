@@ -23,9 +23,11 @@ LAYERS = (
     {"runtime"},
     {"testing"},
     {"spark"},
+    {"kafka_broker"},
     {"query"},
     {"app"},
     {"sql"},
+    {"demo"},
     {"web", "cli"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -40,13 +42,27 @@ HOMES = {
     "lmdb": ("state.disk", "topics.embedded"),
     "confluent_kafka": ("topics.kafka",),
     "pyspark": ("spark",),
+    "py4j": ("spark",),
     "pandas": ("spark",),
     "pyarrow": ("spark",),
     "sqlglot": ("sql",),
+    "click": ("cli",),
+    "rich": ("cli",),
     "starlette": ("query", "sql", "web"),
 }
 
-NOT_LOADED_BY_IMPORT = ("pyspark", "pandas", "pyarrow", "confluent_kafka", "starlette", "uvicorn", "sqlglot", "lmdb")
+NOT_LOADED_BY_IMPORT = (
+    "pyspark",
+    "pandas",
+    "pyarrow",
+    "confluent_kafka",
+    "starlette",
+    "uvicorn",
+    "sqlglot",
+    "lmdb",
+    "click",
+    "rich",
+)
 
 
 def module_name(path: Path) -> str:

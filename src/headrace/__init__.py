@@ -1,15 +1,20 @@
-"""Headrace: Kafka Streams' programming model for Python.
+"""Headrace: Kafka Streams' programming model for Python, on Apache Spark.
 
-Topologies run in this process, on ``TopologyTestDriver``. An engine that runs them on Apache Spark, against Kafka, is
-planned; there is none yet.
+A topology is written once. ``Streams`` runs it on Spark, exactly once, on a topic log that needs no server;
+``TopologyTestDriver`` runs it in this process, for tests.
 
 Where to start reading: ``dsl`` is what programs are written in (``StreamsBuilder``, ``KStream``, ``KTable``); it adds
 nodes to a ``topology``; ``operators`` has one small function per node; ``runtime`` composes them into a task, which
-takes a record or a clock tick and gives records; ``testing`` hosts tasks in this process. ``state`` has the stores,
-``processor`` the Processor API, and ``record``, ``serdes``, ``windows``, ``config``, ``errors`` the vocabulary.
+takes a record or a clock tick and gives records. Two hosts feed tasks: ``testing`` in this process, ``spark`` in
+micro-batches on a cluster or this machine; ``app`` has the handle of a running application. ``topics`` has the log,
+``state`` the stores, ``processor`` the Processor API, and ``record``, ``serdes``, ``windows``, ``config``, ``errors``
+the vocabulary.
 
 Importing this package loads neither pyspark, nor a Kafka client, nor a web framework.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from headrace.config import StreamsConfig
 from headrace.dsl import (
@@ -63,6 +68,7 @@ from headrace.handlers import (
     LogAndFailExceptionHandler,
     LogAndFailProcessingExceptionHandler,
     Response,
+    StreamThreadExceptionResponse,
     dead_letter,
 )
 from headrace.processor import (
@@ -132,7 +138,27 @@ from headrace.windows import (
     Windows,
 )
 
+if TYPE_CHECKING:
+    from headrace.app import Streams, StreamsState
+    from headrace.topics.embedded import EmbeddedLog
+
 __version__ = "0.1.0"
+
+# Loaded when they are asked for: what runs an application needs more packages than what describes it.
+_LAZY = {
+    "EmbeddedLog": "headrace.topics.embedded",
+    "Streams": "headrace.app",
+    "StreamsState": "headrace.app",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _LAZY.get(name)
+    if home is None:
+        message = f"module 'headrace' has no attribute '{name}'"
+        raise AttributeError(message)
+    return getattr(import_module(home), name)
+
 
 __all__ = [
     "AutoOffsetReset",
@@ -148,6 +174,7 @@ __all__ = [
     "DeadLetter",
     "DefaultProductionExceptionHandler",
     "DeserializationError",
+    "EmbeddedLog",
     "EmitStrategy",
     "ErrorContext",
     "FailOnInvalidTimestamp",
@@ -205,9 +232,12 @@ __all__ = [
     "StoreBuilder",
     "Stores",
     "StreamJoined",
+    "StreamThreadExceptionResponse",
+    "Streams",
     "StreamsBuilder",
     "StreamsConfig",
     "StreamsError",
+    "StreamsState",
     "Suppressed",
     "TableJoined",
     "TestInputTopic",

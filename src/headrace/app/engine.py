@@ -1,0 +1,77 @@
+"""What an application needs of an engine, so that it can be another one than Spark's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from headrace.config import StreamsConfig
+from headrace.errors import MissingDependencyError
+from headrace.topics.log import TopicLog
+from headrace.topology.topology import Topology
+
+# Any: the engine's own report, whose module may need packages that are optional.
+Batch: TypeAlias = Any
+BatchListener: TypeAlias = Callable[[Batch], object]
+
+
+class EngineListener(Protocol):
+    """Whom an engine tells what it has done, from any of its threads."""
+
+    def on_started(self) -> None: ...
+    def on_batch(self, batch: Batch) -> None: ...
+
+
+class Engine(Protocol):
+    """Runs one topology."""
+
+    def run(self, *, available_now: bool = False) -> None:
+        """Returns after ``stop``, at once if that came first, or with ``available_now`` at the end of the input.
+
+        Raises what it failed of; then it may be called again and goes on from the last commit.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Makes ``run`` return soon. Any thread may call it, a signal handler too, and more than once."""
+        ...
+
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def metrics(self) -> Mapping[str, Any]: ...
+
+
+class EngineFactory(Protocol):
+    """Makes the engine of an application; nothing runs yet.
+
+    ``keep_open`` are descriptors of the locks on its directories, for processes that may still write there after the
+    application's own was killed.
+    """
+
+    def __call__(
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        log: TopicLog,
+        *,
+        listener: EngineListener,
+        directory: Path,
+        checkpoint: Path,
+        keep_open: Sequence[int] = (),
+    ) -> Engine: ...
+
+
+def spark_engine() -> EngineFactory:
+    """Returns the factory of Spark's engine, or says how to get it."""
+    try:
+        from headrace.spark.engine import SparkEngine
+    except ImportError as error:
+        if (error.name or "").startswith("headrace"):
+            raise
+        message = (
+            f"running a topology needs Apache Spark, and the package '{error.name}' is not installed; "
+            "run `pip install 'headrace[spark]'`"
+        )
+        raise MissingDependencyError(message) from error
+    return SparkEngine

@@ -1,0 +1,107 @@
+"""Where an application keeps what it has: its directories, and the log it reads and writes."""
+
+from __future__ import annotations
+
+import os
+from errno import EACCES, EDQUOT, EFBIG, ENOSPC, EPERM, EROFS
+from pathlib import Path
+
+from headrace.config import StreamsConfig
+from headrace.errors import ConfigError, StateDirectoryError, UnsupportedOperationError
+from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.log import TopicLog
+
+_FULL = frozenset({ENOSPC, EFBIG, EDQUOT})
+_FORBIDDEN = frozenset({EACCES, EPERM, EROFS})
+
+
+def log_directory(config: StreamsConfig) -> Path:
+    """Returns where the embedded log is.
+
+    >>> str(log_directory(StreamsConfig(state_dir="/data")))
+    '/data/log'
+    """
+    if config.log_dir is None:
+        return _absolute("state_dir", config.state_dir) / "log"
+    return _absolute("log_dir", config.log_dir)
+
+
+def application_directory(config: StreamsConfig) -> Path:
+    """Returns where the application keeps its lock, its working copies and what is known of its topology.
+
+    >>> str(application_directory(StreamsConfig(application_id="orders", state_dir="/data")))
+    '/data/orders'
+    >>> application_directory(StreamsConfig(application_id="log", state_dir="/data"))
+    Traceback (most recent call last):
+    ...
+    headrace.errors.ConfigError: application_id 'log' names the folder '/data/log', where the log is; choose another \
+application_id, or set log_dir
+    """
+    name = config.application_id
+    if name in (".", ".."):
+        message = f"application_id names a folder of state_dir, so it cannot be '{name}'; choose another application_id"
+        raise ConfigError(message)
+    directory = _absolute("state_dir", config.state_dir) / name
+    if directory == log_directory(config):
+        message = (
+            f"application_id '{name}' names the folder '{directory}', where the log is; "
+            "choose another application_id, or set log_dir"
+        )
+        raise ConfigError(message)
+    return directory
+
+
+def checkpoint_directory(config: StreamsConfig) -> Path:
+    """Returns where Spark's checkpoint of the application is.
+
+    >>> str(checkpoint_directory(StreamsConfig(application_id="orders", state_dir="/data")))
+    '/data/orders/checkpoint'
+    """
+    if config.checkpoint_dir is None:
+        return application_directory(config) / "checkpoint"
+    directory = _absolute("checkpoint_dir", config.checkpoint_dir)
+    # A reset deletes the checkpoint.
+    for what, other in ("application's own folder", application_directory(config)), ("log", log_directory(config)):
+        if other.is_relative_to(directory):
+            message = f"checkpoint_dir '{directory}' must not hold the {what}, '{other}'; give it a folder of its own"
+            raise ConfigError(message)
+    return directory
+
+
+def open_log(config: StreamsConfig) -> TopicLog:
+    """Opens the log that the configuration names; close it after use."""
+    if config.bootstrap_servers is not None:
+        message = (
+            f"bootstrap_servers is '{config.bootstrap_servers}', but topics of Kafka cannot be read yet; "
+            "leave it out to use the embedded log"
+        )
+        raise UnsupportedOperationError(message)
+    return EmbeddedLog(log_directory(config), sync="none" if config.log_sync == "none" else "commit")
+
+
+def make_directory(directory: Path) -> None:
+    """Makes a directory if it is not there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unusable(directory, error, "made") from error
+
+
+def unusable(path: Path, error: OSError, what: str) -> StateDirectoryError:
+    """Returns the error to raise when something in the state directory cannot be made, read, written or removed."""
+    if error.errno in _FULL:
+        remedy = "the disk is full, or the process may not write more: make room, or raise the limit, and start again"
+    elif error.errno in _FORBIDDEN:
+        remedy = "set state_dir to a directory that this user may write"
+    else:
+        remedy = "look at the directory and the disk, or set state_dir to another one"
+    return StateDirectoryError(f"'{path}' cannot be {what}: {error.strerror or error}; {remedy}")
+
+
+def _absolute(setting: str, path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(path)
+    if "://" in text:
+        message = f"{setting} must be a path of a file system; found '{text}'; mount it, and give the path"
+        raise ConfigError(message)
+    # Executors have another working directory; and two spellings of one directory must be one here.
+    return Path(text).expanduser().resolve()

@@ -1,0 +1,113 @@
+"""Starting over: what an application has saved is deleted, in an order that a crash cannot hurt.
+
+Positions in the log and Spark's checkpoint must never disagree: a checkpoint without positions would publish its last
+batch again, and positions without a checkpoint would refuse every batch. So the first step writes into
+``application.json`` that a reset has begun, and the last one removes that file. Whatever is found with such a file,
+by a start or by another reset, is reset again from the beginning; every step can be repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from headrace.app.application_file import ApplicationFile, remove, sync_directory
+from headrace.app.fingerprint import Fingerprint
+from headrace.app.lock import LOCK, locked
+from headrace.app.places import application_directory, checkpoint_directory, unusable
+from headrace.config import StreamsConfig
+from headrace.errors import StateDirectoryError, UnknownTopicError
+from headrace.topics.log import TopicLog
+
+logger = logging.getLogger(__name__)
+
+# What tasks keep: their own stores, and the copies of global tables.
+_WORKING_COPY = re.compile(r"-?\d+_\d+|global.*")
+# A checkpoint directory that the user has named may hold other things, too.
+_CHECKPOINT = (
+    "commits",
+    "headrace.draft",
+    "headrace.json",
+    "metadata",
+    ".metadata.crc",
+    "offsets",
+    "plans",
+    "sources",
+    "state",
+)
+
+
+def reset_application(config: StreamsConfig, log: TopicLog, internal_topics: Iterable[str] = ()) -> None:
+    """Deletes what an application has saved, so that its next start reads its input from the beginning.
+
+    Its positions in the log, its internal topics, its checkpoint and its working copies go; the topics that it reads
+    and writes stay. ``internal_topics`` are deleted besides those that its directory names. Nobody may be running it.
+    """
+    with locked(lock_places(config), config.application_id) as locks:
+        directory = application_directory(config)
+        try:
+            file = ApplicationFile.read(directory)
+        except StateDirectoryError as error:
+            logger.warning("reset goes on without the names of internal topics: %s", error)
+            file = None
+        file = file or ApplicationFile(config.application_id, Fingerprint({}))
+        file.check_owner(directory, config.application_id)
+        topics = dict.fromkeys([*file.internal_topics, *internal_topics])
+        finish_reset(ApplicationFile(file.application, file.topology, tuple(topics)), config, log)
+        for lock in locks[1:]:
+            lock.forget_application()
+
+
+def finish_reset(file: ApplicationFile, config: StreamsConfig, log: TopicLog) -> None:
+    """Resets an application whose directories are locked by the caller; see the top for the order."""
+    directory, checkpoint = application_directory(config), checkpoint_directory(config)
+    file.resetting().write(directory)
+    log.reset_application(config.application_id)
+    for topic in file.internal_topics:
+        try:
+            log.delete_topic(topic)
+        except UnknownTopicError:
+            logger.debug("topic '%s' is gone already", topic)
+    if checkpoint.is_relative_to(directory):
+        _delete([checkpoint])
+    else:
+        _delete(checkpoint / name for name in _CHECKPOINT)
+    _delete(path for path in _entries(directory) if _WORKING_COPY.fullmatch(path.name))
+    remove(directory)
+
+
+def lock_places(config: StreamsConfig) -> list[Path]:
+    """Returns the directories that an instance holds: its own, and the checkpoint's if that is elsewhere."""
+    directory, checkpoint = application_directory(config), checkpoint_directory(config)
+    return [directory] if checkpoint.is_relative_to(directory) else [directory, checkpoint]
+
+
+def has_checkpoint(checkpoint: Path) -> bool:
+    """Tells whether Spark has written anything there."""
+    return any(path.name != LOCK for path in _entries(checkpoint))
+
+
+def _entries(directory: Path) -> list[Path]:
+    try:
+        return sorted(directory.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise unusable(directory, error, "read") from error
+
+
+def _delete(paths: Iterable[Path]) -> None:
+    for path in paths:
+        try:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+            sync_directory(path.parent)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise unusable(path, error, "removed") from error

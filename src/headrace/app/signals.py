@@ -1,0 +1,60 @@
+"""SIGINT and SIGTERM close an application cleanly; Ctrl-C after that ends the process at once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from types import FrameType
+
+logger = logging.getLogger(__name__)
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def closing_on_signals(close: Callable[[], object]) -> Iterator[list[int]]:
+    """Calls ``close`` in a thread of its own when a signal arrives; gives the list of those that have.
+
+    Handlers belong to the main thread: in another one nothing is done. Those that were there before come back in the
+    end, and a signal that was ignored stays ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    received: list[int] = []
+    # A handler runs in the middle of anything, so it does no more than put something here, which is always safe.
+    wakes: SimpleQueue[int | None] = SimpleQueue()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if len(received) > 1 and number == signal.SIGINT:
+            # Whoever asks twice does not want to wait; a SIGTERM that follows is rather a parent that passes it on.
+            # What is not committed is done again at the next start.
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        wakes.put(number)
+
+    def close_when_asked() -> None:
+        if (number := wakes.get()) is not None:
+            logger.info("closing, because of %s; Ctrl-C ends the process at once", signal.Signals(number).name)
+            close()
+
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    # A handler that is None was set by code that is not Python's, and could not be brought back.
+    taken = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
+    closer = threading.Thread(target=close_when_asked, name="headrace-signals", daemon=True)
+    closer.start()
+    try:
+        for number in taken:
+            signal.signal(number, handle)
+        yield received
+    finally:
+        for number in taken:
+            signal.signal(number, before[number])
+        wakes.put(None)
+        closer.join()

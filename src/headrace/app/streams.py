@@ -1,0 +1,347 @@
+"""``Streams``: an application that runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from headrace.app.backoff import Backoff
+from headrace.app.callbacks import Callbacks, check_callback
+from headrace.app.checks import checked_config, checked_topology, seconds_of
+from headrace.app.engine import Batch, BatchListener, Engine, EngineFactory, spark_engine
+from headrace.app.latch import Latch
+from headrace.app.opening import Opened
+from headrace.app.places import open_log
+from headrace.app.reset import reset_application
+from headrace.app.signals import closing_on_signals
+from headrace.app.state import StateChanges, StateListener, StreamsState
+from headrace.app.uncaught import ask, shut_down_client
+from headrace.config import StreamsConfig
+from headrace.errors import IllegalStateError, StreamsError
+from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExceptionResponse
+from headrace.topics.log import TopicLog
+from headrace.topology.queryable import changelogs_of
+from headrace.topology.topology import Topology
+
+logger = logging.getLogger(__name__)
+
+
+class Streams:
+    """Runs a topology on Spark until it is closed; Kafka Streams calls it ``KafkaStreams``.
+
+    It runs in a thread of its own; ``run()`` waits for it and closes it when the process is asked to stop. As a context
+    manager it is started and closed. State, progress and results survive any end: the next start goes on behind the
+    last micro-batch that was committed. ``log`` is a log that is open already and stays open; without it the one that
+    the configuration names is opened.
+
+    >>> from headrace import StreamsBuilder
+    >>> builder = StreamsBuilder()
+    >>> builder.stream("words").to("out")
+    >>> streams = Streams(builder.build(), {"application.id": "copy"})
+    >>> streams.state
+    <StreamsState.CREATED: 'CREATED'>
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig | Mapping[str, Any],
+        *,
+        log: TopicLog | None = None,
+        engine: EngineFactory | None = None,
+    ) -> None:
+        self._topology = checked_topology(topology)
+        self._config = checked_config(config)
+        self._log = log
+        self._make_engine = engine
+        self._callbacks = Callbacks()
+        self._changes = StateChanges(self._callbacks)
+        self._handler: StreamsUncaughtExceptionHandler = shut_down_client
+        self._batch_listeners: list[BatchListener] = []
+        self._alone = threading.Lock()
+        self._engine_lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._opened: Opened | None = None
+        self._paused = False
+        self._stopping = Latch()
+        self._backoff = Backoff()
+        self._started_ms: int | None = None
+        self._failures = 0
+        self._failure: BaseException | None = None
+
+    def __repr__(self) -> str:
+        return f"<Streams '{self._config.application_id}': {self.state.name}>"
+
+    @property
+    def config(self) -> StreamsConfig:
+        return self._config
+
+    @property
+    def topology(self) -> Topology:
+        return self._topology
+
+    @property
+    def state(self) -> StreamsState:
+        """The state that the application is in."""
+        return self._changes.state
+
+    def set_state_listener(self, listener: StateListener | None) -> None:
+        """Sets the function ``(new, old)`` that is told of every change of state; before ``start()`` only.
+
+        It may call ``close()``, which then does not wait. What it raises is logged and changes nothing.
+        """
+        self._check_created("set_state_listener()")
+        if listener is not None:
+            check_callback("the state listener", listener, "(new, old)")
+        self._changes.listener = listener
+
+    def set_uncaught_exception_handler(self, handler: StreamsUncaughtExceptionHandler) -> None:
+        """Sets the function ``(error)`` that decides what a failure leads to; before ``start()`` only.
+
+        ``REPLACE_THREAD`` goes on from the last commit, after a pause that grows while it keeps failing.
+        ``SHUTDOWN_CLIENT``, the default, and ``SHUTDOWN_APPLICATION`` stop: an application has one instance.
+        """
+        self._check_created("set_uncaught_exception_handler()")
+        check_callback("the uncaught-exception handler", handler, "(error)")
+        self._handler = handler
+
+    def add_batch_listener(self, listener: BatchListener) -> None:
+        """Adds a function ``(batch)`` that is told of every micro-batch that was committed.
+
+        It is called between batches, so it must be quick. What it raises is logged.
+        """
+        check_callback("a batch listener", listener, "(batch)")
+        self._batch_listeners.append(listener)
+
+    def start(self, *, available_now: bool = False) -> Self:
+        """Checks everything that can be checked, then starts to run in another thread, and returns.
+
+        With ``available_now`` the application stops by itself when it has processed what is in its input topics now.
+        An error that is raised here has changed nothing: do what it says and start again.
+        """
+        with self._exclusively("start()"):
+            self._check_created("start()")
+            make_engine = self._make_engine or spark_engine()
+            self._opened = Opened.by(self._topology, self._config, self._log)
+            try:
+                self._launch(make_engine, self._opened, available_now=available_now)
+            except BaseException:
+                self._opened.close()
+                raise
+        return self
+
+    def _launch(self, make_engine: EngineFactory, opened: Opened, *, available_now: bool) -> None:
+        engine = make_engine(
+            self._topology,
+            self._config,
+            opened.log,
+            listener=self,
+            directory=opened.directory,
+            checkpoint=opened.checkpoint,
+            keep_open=opened.descriptors,
+        )
+        with self._engine_lock:
+            self._engine = engine
+            if self._paused:
+                engine.pause()
+        if self._changes.become(StreamsState.REBALANCING) is None:
+            message = f"application '{self._config.application_id}' was closed while it started; make a new Streams"
+            raise IllegalStateError(message)
+        self._started_ms = int(time.time() * 1000)
+        # Not a daemon: a program that forgets to wait must not kill its engine in the middle of a batch.
+        name = f"headrace-{self._config.application_id}"
+        thread = threading.Thread(target=self._live, args=(engine, opened, available_now), name=name, daemon=False)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            self._end(opened, error)
+            raise
+
+    def _live(self, engine: Engine, opened: Opened, available_now: bool) -> None:  # noqa: FBT001 - a thread's target
+        failure: BaseException | None = None
+        try:
+            while not self._stopping.is_set:
+                try:
+                    self._run_once(engine, available_now=available_now)
+                    break
+                except Exception as error:
+                    if not self._goes_on_after(error):
+                        raise
+        except BaseException as error:
+            failure = error
+        self._end(opened, failure)
+
+    def _run_once(self, engine: Engine, *, available_now: bool) -> None:
+        engine.run(available_now=available_now)
+        if not available_now and not self._stopping.is_set:
+            message = (
+                f"application '{self._config.application_id}': the engine has stopped, and nobody has asked it to; "
+                "look at its log, and start again"
+            )
+            raise StreamsError(message)
+
+    def _goes_on_after(self, error: Exception) -> bool:
+        """Asks what a failure leads to; True once it is time to try again."""
+        self._failures += 1
+        # Whole only if it goes on: otherwise wait(), or leaving the context, raises it.
+        logger.error("application '%s' failed: %s", self._config.application_id, error)
+        if self._stopping.is_set:
+            return False
+        with self._callbacks.entered():
+            answer = ask(self._handler, error)
+        if answer is not StreamThreadExceptionResponse.REPLACE_THREAD:
+            return False
+        self._changes.become(StreamsState.REBALANCING)
+        seconds = self._backoff.next()
+        logger.warning("application '%s' goes on in %.1f s", self._config.application_id, seconds, exc_info=error)
+        self._stopping.wait(seconds)
+        return True
+
+    def _end(self, opened: Opened, failure: BaseException | None) -> None:
+        self._failure = failure
+        # After close() a failure does not change where this leads; it is told by wait() and by leaving the context.
+        if failure is not None and self._changes.become(StreamsState.PENDING_ERROR) is not None:
+            last = StreamsState.ERROR
+        else:
+            self._changes.become(StreamsState.PENDING_SHUTDOWN)
+            last = StreamsState.NOT_RUNNING
+        # Whoever is told of the last state may start the next instance.
+        opened.close()
+        self._changes.become(last)
+
+    def on_started(self) -> None:
+        """The engine's call: its first micro-batch is done."""
+        if self.state is StreamsState.REBALANCING:
+            self._changes.become(StreamsState.RUNNING)
+
+    def on_batch(self, batch: Batch) -> None:
+        """The engine's call: a micro-batch is committed."""
+        self._backoff.reset()
+        self.on_started()
+        for listener in tuple(self._batch_listeners):
+            self._callbacks.call("a batch listener", listener, batch)
+
+    def close(self, timeout: timedelta | None = None) -> bool:
+        """Stops after the micro-batch that is running; True once it has ended, False when the time is over.
+
+        From a listener or a handler of this application it returns at once, because the end waits for them to return.
+        """
+        seconds = seconds_of("close()", timeout)
+        self._stopping.set()
+        before = self._changes.become(StreamsState.PENDING_SHUTDOWN)
+        if before is StreamsState.CREATED:
+            self._changes.become(StreamsState.NOT_RUNNING)
+        elif (engine := self._engine) is not None and not self.state.has_completed_shutdown:
+            engine.stop()
+        return self._changes.ended.is_set if self._callbacks.inside else self._changes.ended.wait(seconds)
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Waits until the application has ended; False when the time is over. Raises what it failed of."""
+        seconds = seconds_of("wait()", timeout)
+        self._check(not self.state.has_not_started, "wait()", "call start() first")
+        self._check(not self._callbacks.inside, "wait()", "a listener cannot wait for the end, which waits for it")
+        if not self._changes.ended.wait(seconds):
+            return False
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def run(self, *, available_now: bool = False) -> None:
+        """Starts, and waits for the end. SIGINT and SIGTERM close the application cleanly, a second Ctrl-C at once.
+
+        Handlers of signals belong to the main thread: in another one they are left alone.
+        """
+        with closing_on_signals(self.close) as received:
+            try:
+                self.start(available_now=available_now)
+            except IllegalStateError:
+                if received and self.state is StreamsState.NOT_RUNNING:
+                    return
+                raise
+            self.wait()
+
+    def clean_up(self) -> None:
+        """Deletes what the application has saved: positions, state, internal topics; only while it does not run.
+
+        The next start begins as the first one did. The topics that it reads and writes stay.
+        """
+        with self._exclusively("clean_up()"):
+            stopped = self.state.has_not_started or self.state.has_completed_shutdown
+            self._check(stopped, "clean_up()", "close the application first")
+            application = self._config.application_id
+            internal = {
+                *self._topology.internal_topics(application),
+                *changelogs_of(self._topology, application).values(),
+            }
+            log = self._log or open_log(self._config)
+            try:
+                reset_application(self._config, log, sorted(internal))
+            finally:
+                if log is not self._log:
+                    log.close()
+
+    def pause(self) -> None:
+        """Stops to process, until ``resume()``; can be called before ``start()``, and outlives a failure."""
+        self._set_paused(paused=True)
+
+    def resume(self) -> None:
+        """Goes on after ``pause()``."""
+        self._set_paused(paused=False)
+
+    def _set_paused(self, *, paused: bool) -> None:
+        with self._engine_lock:
+            self._paused = paused
+            if self._engine is not None:
+                (self._engine.pause if paused else self._engine.resume)()
+
+    @property
+    def is_paused(self) -> bool:
+        return self._paused
+
+    def metrics(self) -> dict[str, Any]:
+        """Returns the engine's counters, and how the application is."""
+        engine = self._engine
+        return {
+            **({} if engine is None else engine.metrics()),
+            "application-id": self._config.application_id,
+            "state": self.state.name,
+            "is-paused": self._paused,
+            "started-ms": self._started_ms,
+            "failures-total": self._failures,
+        }
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        if error is None and self._failure is not None:
+            raise self._failure
+
+    @contextmanager
+    def _exclusively(self, call: str) -> Iterator[None]:
+        self._check(self._alone.acquire(blocking=False), call, "start() or clean_up() is under way in another thread")
+        try:
+            yield
+        finally:
+            self._alone.release()
+
+    def _check_created(self, call: str) -> None:
+        remedy = "it has been started; an application is started once"
+        if self.state.has_started_or_finished_shutting_down:
+            remedy = "it was closed, or has ended; make a new Streams"
+        self._check(self.state.has_not_started, call, remedy)
+
+    def _check(self, holds: bool, call: str, remedy: str) -> None:  # noqa: FBT001 - a condition
+        if not holds:
+            where = f"application '{self._config.application_id}'"
+            message = f"{where}: {call} is not possible in state {self.state.name}: {remedy}"
+            raise IllegalStateError(message)

@@ -1,0 +1,158 @@
+"""The topics around a topology: those that must be there, and those that are made when it starts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from headrace.config import StreamsConfig
+from headrace.errors import (
+    MisconfiguredInternalTopicError,
+    MissingInternalTopicsError,
+    MissingSourceTopicError,
+    TopicExistsError,
+    did_you_mean,
+)
+from headrace.settings import to_plain
+from headrace.topics.log import Topic, TopicLog
+from headrace.topology.levels import back_edges
+from headrace.topology.nodes import InternalTopic
+from headrace.topology.queryable import changelogs_of, topics_of_others
+from headrace.topology.topology import Topology
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WantedTopic:
+    """An internal topic of the application as it should be in the log."""
+
+    name: str
+    partitions: int
+    configs: Mapping[str, str]
+    is_changelog: bool
+
+
+def external_partitions(topology: Topology, application_id: str, log: TopicLog) -> dict[str, int]:
+    """Returns the partitions of all topics of the log but the application's own."""
+    others = topics_of_others(topology, application_id, log.topics())
+    return {topic: log.describe_topic(topic).partitions for topic in others}
+
+
+def check_sources(topology: Topology, external: Mapping[str, int]) -> None:
+    """Complains about all topics that are read and do not exist, with the command that makes each."""
+    missing: dict[str, str] = {}
+    partitions: dict[str, int] = {}
+    for part in topology.subtopologies():
+        for topic in part.source_topics:
+            if not topology.is_internal(topic) and topic not in external:
+                reader = "a global table" if part.is_global else f"sub-topology {part.id}"
+                # What is read together is usually joined, and then needs equally many.
+                partitions[topic] = max((external[each] for each in part.source_topics if each in external), default=1)
+                missing[topic] = f"'{topic}', which {reader} reads, does not{did_you_mean(topic, external)}"
+    if missing:
+        commands = " and ".join(f"`headrace topics create {name} --partitions {n}`" for name, n in partitions.items())
+        message = (
+            f"the topics that a topology reads must exist; {'; '.join(missing.values())}; create what is missing, with "
+            f"as many partitions as tasks should share the work: {commands}"
+        )
+        raise MissingSourceTopicError(message)
+
+
+def make_outputs(topology: Topology, config: StreamsConfig, log: TopicLog, external: Mapping[str, int]) -> None:
+    """Creates the topics that are written and do not exist, with as many partitions as there are tasks that write.
+
+    The dead-letter topic gets one: failures are few, and their order is worth more than their speed.
+    """
+    tasks = topology.task_counts(external)
+    wanted: dict[str, int] = {}
+    for part in topology.subtopologies():
+        for topic in part.sink_topics:
+            if not topology.is_internal(topic) and topic not in external:
+                wanted[topic] = max(wanted.get(topic, 1), tasks.get(part.id, 1))
+    dead_letters = config.errors_dead_letter_queue_topic_name
+    if dead_letters is not None and dead_letters not in external:
+        wanted.setdefault(dead_letters, 1)
+    for topic, partitions in wanted.items():
+        _create(log, topic, partitions, {})
+
+
+def internal_topics(topology: Topology, config: StreamsConfig, external: Mapping[str, int]) -> list[WantedTopic]:
+    """Returns the internal topics that are in the log.
+
+    They are those of back edges (what flows forward goes through Spark's shuffle) and the changelogs of stores that can
+    be queried.
+    """
+    application = config.application_id
+    # As in Kafka Streams, settings with this prefix are for all internal topics; a store's own come last.
+    common = {name: str(value) for name, value in config.prefixed("topic.").items()}
+    counts, tasks = topology.partition_counts(external), topology.task_counts(external)
+    wanted = [
+        WantedTopic(
+            topology.full_topic_name(topic, application),
+            counts[topic],
+            {**InternalTopic.CONFIG, **common},
+            is_changelog=False,
+        )
+        for topic in sorted(back_edges(topology))
+    ]
+    home = {store: part.id for part in topology.subtopologies() for store in part.state_stores}
+    additional_ms = to_plain(config.window_store_change_log_additional_retention)
+    for store, topic in changelogs_of(topology, application).items():
+        builder = topology.store_builders[store]
+        configs = {**builder.changelog_topic_config(additional_ms), **common, **builder.log_config}
+        # A store whose sub-topology reads nothing yet will have a task as soon as its pattern matches.
+        wanted.append(WantedTopic(topic, max(1, tasks[home[store]]), configs, is_changelog=True))
+    return wanted
+
+
+def make_internal(wanted: Iterable[WantedTopic], config: StreamsConfig, log: TopicLog) -> None:
+    """Creates internal topics, and checks those that exist.
+
+    An application that has run before and has lost a back edge has lost records, so it is stopped. A changelog can be
+    missing: a store may be named, and so become one that can be queried, at any time.
+    """
+    there = set(log.topics())
+    last = log.last_batch(config.application_id)
+    has_run = last is not None and last.batch_id >= 0
+    missing = [topic for topic in wanted if topic.name not in there]
+    for topic in wanted:
+        if topic.name in there:
+            _check(topic, log.describe_topic(topic.name), config.application_id)
+    if has_run and (lost := [topic.name for topic in missing if not topic.is_changelog]):
+        message = (
+            f"application '{config.application_id}': its internal topics must stay as long as its state; "
+            f"{', '.join(map(repr, lost))} {'is' if len(lost) == 1 else 'are'} gone, with the records that were still "
+            f"to be processed; start over with `headrace reset {config.application_id}`"
+        )
+        raise MissingInternalTopicsError(message, topics=lost)
+    for topic in missing:
+        if has_run:
+            logger.warning("'%s' is made anew: it will have only what changes from now on", topic.name)
+        _create(log, topic.name, topic.partitions, topic.configs)
+
+
+def _check(wanted: WantedTopic, found: Topic, application: str) -> None:
+    remedy = f"delete it if nothing in it is needed, or start over with `headrace reset {application}`"
+    if found.partitions != wanted.partitions:
+        message = (
+            f"internal topic '{wanted.name}': it must have {wanted.partitions} partitions, as many as there are tasks "
+            f"that use it; found {found.partitions}; {remedy}"
+        )
+        raise MisconfiguredInternalTopicError(message)
+    if "compact" in wanted.configs["cleanup.policy"] and not found.is_compacted:
+        policy = found.configs.get("cleanup.policy", "delete")
+        message = (
+            f"internal topic '{wanted.name}': a changelog must be compacted; its cleanup.policy is '{policy}'; {remedy}"
+        )
+        raise MisconfiguredInternalTopicError(message)
+
+
+def _create(log: TopicLog, name: str, partitions: int, configs: Mapping[str, str]) -> None:
+    try:
+        log.create_topic(name, partitions=partitions, configs=configs)
+    except TopicExistsError:
+        logger.debug("topic '%s' was made by somebody else meanwhile", name)
+    else:
+        logger.info("created topic '%s' with %d partitions", name, partitions)

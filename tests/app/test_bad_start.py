@@ -1,0 +1,277 @@
+"""What cannot be started is answered before anything runs, and changes nothing."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace import StreamsBuilder
+from headrace.app import Streams, StreamsState
+from headrace.app.application_file import NAME, ApplicationFile
+from headrace.app.fingerprint import Fingerprint
+from headrace.app.places import application_directory, checkpoint_directory, log_directory, open_log
+from headrace.errors import (
+    ConfigError,
+    IncompatibleTopologyError,
+    LogError,
+    MissingDependencyError,
+    MissingSourceTopicError,
+    StateDirectoryError,
+    TopologyError,
+    UnsupportedOperationError,
+)
+from tests.app.kit import END, SOON, Engines, application, config, counting
+
+
+def test_builder_instead_of_its_topology() -> None:
+    builder = StreamsBuilder()
+    with pytest.raises(TopologyError, match=r"it runs a Topology; found its builder; call \.build\(\)"):
+        Streams(builder, {"application.id": "app"})  # type: ignore[arg-type]
+
+
+def test_something_else_than_a_topology() -> None:
+    with pytest.raises(TopologyError, match="it runs a Topology; found str 'orders'; pass what"):
+        Streams("orders", {"application.id": "app"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [None, "app", 5])
+def test_something_else_than_a_configuration(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="the configuration is a StreamsConfig or a mapping; found"):
+        Streams(counting(), wrong)
+
+
+def test_configuration_as_a_mapping(tmp_path: Path) -> None:
+    streams = Streams(counting(), {"application.id": "orders", "state.dir": tmp_path})
+    assert streams.config.application_id == "orders"
+    assert repr(streams) == "<Streams 'orders': CREATED>"
+
+
+def test_missing_topic_changes_nothing_and_the_start_can_be_repeated(tmp_path: Path) -> None:
+    engines = Engines(END)
+    streams = application(tmp_path, engines)
+    with pytest.raises(MissingSourceTopicError, match="`headrace topics create in --partitions 1`"):
+        streams.start()
+    assert streams.state is StreamsState.CREATED
+    assert engines.made == []
+    log = open_log(config(tmp_path))
+    log.create_topic("in")
+    log.close()
+    streams.start(available_now=True)
+    assert streams.wait(timedelta(seconds=SOON))
+
+
+def test_kafka_is_not_there_yet(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedOperationError, match=r"'localhost:9092', .*leave it out to use the embedded log"):
+        application(tmp_path, Engines(), bootstrap_servers="localhost:9092").start()
+
+
+def test_without_pyspark_the_command_that_installs_it_is_told(place: Path) -> None:
+    script = """
+import sys
+sys.modules["pyspark"] = None
+from headrace.app import Streams
+from tests.app.kit import config, counting
+from headrace.errors import MissingDependencyError
+from pathlib import Path
+try:
+    Streams(counting(), config(Path(sys.argv[1]))).start()
+except MissingDependencyError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(place)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stderr == ""
+    assert "running a topology needs Apache Spark" in done.stdout
+    assert "run `pip install 'headrace[spark]'`" in done.stdout
+    assert issubclass(MissingDependencyError, ImportError)
+
+
+def test_state_directory_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("mine")
+    with pytest.raises(StateDirectoryError, match=r"state/app' cannot be made: .*set state_dir to another one"):
+        application(tmp_path, Engines(), state_dir=tmp_path / "state").start()
+
+
+def test_state_directory_that_may_not_be_written(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, **options: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "mkdir", refuse)
+        streams = application(place, Engines())
+        with pytest.raises(StateDirectoryError, match="Permission denied; set state_dir to a directory that this user"):
+            streams.start()
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from tests.app.kit import Engines, application
+from headrace.errors import StateDirectoryError
+streams = application(Path(sys.argv[1]), Engines())
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+try:
+    streams.start()
+except StateDirectoryError as error:
+    message = str(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+print(message, flush=True)
+with streams:
+    pass
+"""
+
+
+def test_full_disk_is_said_and_the_start_can_be_repeated(place: Path) -> None:
+    """The limit of the file size stands for the end of the disk."""
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY, "the test needs a free hand"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(place)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stderr == ""
+    assert "app/lock' cannot be written: File too large; the disk is full" in done.stdout
+
+
+def test_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = ApplicationFile("app", Fingerprint({}), ("a",))
+    old.write(tmp_path)
+
+    def full(self: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", full)
+        with pytest.raises(StateDirectoryError, match="cannot be written: No space left on device; the disk is full"):
+            ApplicationFile("app", Fingerprint({}), ("b",)).write(tmp_path)
+    assert ApplicationFile.read(tmp_path) == old
+
+
+def test_directory_of_another_application(place: Path) -> None:
+    ran(place)
+    (place / "app").rename(place / "orders")
+    with pytest.raises(StateDirectoryError, match="belongs to the application 'app', and this is 'orders'"):
+        application(place, Engines(), application_id="orders").start()
+    (place / "orders" / "lock").unlink()
+    with pytest.raises(StateDirectoryError, match="holds the state of the application 'app', and this is 'orders'"):
+        application(place, Engines(), application_id="orders").start()
+
+
+def test_directory_of_another_version(place: Path) -> None:
+    ran(place)
+    file = place / "app" / NAME
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 99}))
+    with pytest.raises(StateDirectoryError, match="has the format 99, and this version of Headrace reads 1"):
+        application(place, Engines()).start()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"application": "app", "topology": 5}', "\udcff"])
+def test_damaged_file(place: Path, content: str) -> None:
+    ran(place)
+    (place / "app" / NAME).write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(StateDirectoryError, match=r"is damaged .*bring it back from a copy, or start over"):
+        application(place, Engines()).start()
+
+
+def test_checkpoint_without_a_word_about_its_topology(place: Path) -> None:
+    (place / "app" / "checkpoint" / "offsets").mkdir(parents=True)
+    with pytest.raises(StateDirectoryError, match=r"has a checkpoint, but .* does not say which topology it fits"):
+        application(place, Engines()).start()
+
+
+def test_log_that_knows_more_than_the_checkpoint(place: Path) -> None:
+    log = open_log(config(place))
+    log.commit_batch("app", 17, [])
+    log.close()
+    with pytest.raises(StateDirectoryError, match=r"results up to batch 17, but the checkpoint in .* is gone"):
+        application(place, Engines()).start()
+
+
+def test_positions_that_a_reset_has_left_are_no_checkpoint(place: Path) -> None:
+    log = open_log(config(place))
+    log.commit_batch("app", -1, [], positions={("in", 0): 5})
+    log.close()
+    with application(place, Engines()):
+        """It starts."""
+
+
+def ran(place: Path) -> None:
+    streams = application(place, Engines(END)).start(available_now=True)
+    assert streams.wait(timedelta(seconds=SOON))
+
+
+def test_engine_that_cannot_be_made_leaves_everything_free(place: Path) -> None:
+    def broken(*args: Any, **options: Any) -> Any:
+        message = "this master is wrong"
+        raise ConfigError(message)
+
+    streams = Streams(counting(), config(place), engine=broken)
+    with pytest.raises(ConfigError, match="this master is wrong"):
+        streams.start()
+    assert streams.state is StreamsState.CREATED
+    with application(place, Engines()):
+        """It starts."""
+
+
+def test_engine_is_told_where_everything_is(place: Path) -> None:
+    engines = Engines()
+    with application(place, engines, checkpoint_dir=place / "elsewhere"):
+        assert engines.one.directory == place / "app"
+        assert engines.one.checkpoint == place / "elsewhere"
+        assert "in" in engines.one.log.topics()
+    with pytest.raises(LogError, match="is closed"):
+        engines.one.log.topics()
+
+
+def test_log_elsewhere_has_its_own_setting(tmp_path: Path) -> None:
+    assert log_directory(config(tmp_path, log_dir=tmp_path / "topics")) == tmp_path / "topics"
+
+
+def test_places_are_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert application_directory(config(Path("state"))) == tmp_path / "state" / "app"
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_application_id_that_is_no_folder_of_its_own(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"cannot be '{name}'"):
+        application_directory(config(tmp_path, application_id=name))
+
+
+@pytest.mark.parametrize("wrong", [".", "app", "log", "app/.."])
+def test_checkpoint_that_would_take_others_with_it(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(ConfigError, match="must not hold the"):
+        checkpoint_directory(config(tmp_path, checkpoint_dir=tmp_path / wrong))
+
+
+@pytest.mark.parametrize("setting", ["state_dir", "log_dir", "checkpoint_dir"])
+def test_places_are_paths_of_a_file_system(tmp_path: Path, setting: str) -> None:
+    streams = Streams(counting(), config(tmp_path, **{setting: "s3://bucket/state"}), engine=Engines())
+    with pytest.raises(ConfigError, match=f"{setting} must be a path of a file system; found 's3://bucket/state'"):
+        streams.start()
+
+
+def test_saved_fingerprint_is_what_the_next_start_is_compared_with(place: Path) -> None:
+    ran(place)
+    saved = ApplicationFile.read(place / "app")
+    assert saved is not None
+    assert saved.internal_topics == ("app-counts-changelog",)
+    assert saved.topology == Fingerprint.of(counting(), {"in": 2})
+    with pytest.raises(IncompatibleTopologyError):
+        application(place, Engines(), counting("other")).start()
+    assert ApplicationFile.read(place / "app") == saved

@@ -1,0 +1,210 @@
+"""Starting over: everything that was saved goes, and a crash in the middle leaves nothing half done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.app import Streams, application_file
+from headrace.app import reset as resetting
+from headrace.app.application_file import NAME, ApplicationFile
+from headrace.app.engine import EngineListener
+from headrace.app.fingerprint import Fingerprint
+from headrace.app.places import open_log
+from headrace.app.reset import reset_application
+from headrace.config import StreamsConfig
+from headrace.errors import IllegalStateError, LockError, StateDirectoryError
+from headrace.topics.embedded import EmbeddedLog
+from tests.app.kit import END, SOON, Engines, FakeEngine, application, config, counting
+
+RAN = "what a run leaves behind"
+
+
+class LeavingTraces(FakeEngine):
+    """Does to the log and to the directories what a run does."""
+
+    def run(self, *, available_now: bool = False) -> None:
+        if self.log.last_batch("app") is None:
+            self.log.commit_batch("app", 0, [], positions={("in", 0): 5})
+        for path in (self.directory / "0_0", self.directory / "global", self.checkpoint / "offsets"):
+            path.mkdir(parents=True, exist_ok=True)
+            (path / "0").write_text(RAN)
+        (self.directory / "spark.log").write_text("kept")
+
+
+def run_once(place: Path, **settings: Any) -> None:
+    streams = Streams(counting(), config(place, **settings), engine=LeavingTraces)
+    streams.start(available_now=True)
+    assert streams.wait(timedelta(seconds=SOON))
+
+
+def traces(settled: StreamsConfig) -> list[str]:
+    log = open_log(settled)
+    try:
+        found = [f"topic {name}" for name in log.topics() if name.startswith("app-")]
+        found += ["positions"] if log.positions("app") else []
+        found += ["batch"] if log.last_batch("app") else []
+    finally:
+        log.close()
+    directory = Path(settled.state_dir) / "app"
+    found += sorted(path.name for path in directory.iterdir() if path.name not in ("lock", "spark.log"))
+    if settled.checkpoint_dir is not None:
+        found += sorted(path.name for path in Path(settled.checkpoint_dir).iterdir() if path.name != "lock")
+    return found
+
+
+ALL = ["topic app-counts-changelog", "positions", "batch", "0_0", NAME, "checkpoint", "global"]
+
+
+def test_clean_up_deletes_what_a_run_has_left_but_neither_lock_nor_log(place: Path) -> None:
+    run_once(place)
+    assert traces(config(place)) == ALL
+    application(place, Engines()).clean_up()
+    assert traces(config(place)) == []
+    assert sorted(path.name for path in (place / "app").iterdir()) == ["lock", "spark.log"]
+    run_once(place)
+    assert traces(config(place)) == ALL
+
+
+def test_clean_up_without_anything_to_clean(place: Path) -> None:
+    streams = application(place, Engines())
+    streams.clean_up()
+    streams.clean_up()
+    with streams:
+        """It can be started afterwards."""
+    streams.clean_up()
+    assert traces(config(place)) == []
+
+
+def test_clean_up_is_refused_while_the_application_runs(place: Path) -> None:
+    with application(place, Engines()) as streams:
+        with pytest.raises(IllegalStateError, match=r"clean_up\(\) is not possible in state REBALANCING: close"):
+            streams.clean_up()
+        with pytest.raises(LockError):
+            application(place, Engines()).clean_up()
+
+
+def test_clean_up_from_a_listener_of_the_running_application_is_refused(place: Path) -> None:
+    refused: list[Exception] = []
+
+    def clean_up(batch: object) -> None:
+        try:
+            streams.clean_up()
+        except IllegalStateError as error:
+            refused.append(error)
+
+    def one_batch(listener: EngineListener) -> None:
+        listener.on_batch(1)
+
+    streams = application(place, Engines(one_batch, END))
+    streams.add_batch_listener(clean_up)
+    streams.start(available_now=True)
+    assert streams.wait(timedelta(seconds=SOON))
+    assert len(refused) == 1
+
+
+def test_clean_up_of_a_checkpoint_elsewhere_leaves_what_is_not_sparks(place: Path) -> None:
+    elsewhere = place / "elsewhere"
+    run_once(place, checkpoint_dir=elsewhere)
+    (elsewhere / "holiday.jpg").write_text("mine")
+    assert "offsets" in traces(config(place, checkpoint_dir=elsewhere))
+    application(place, Engines(), checkpoint_dir=elsewhere).clean_up()
+    assert traces(config(place, checkpoint_dir=elsewhere)) == ["holiday.jpg"]
+    # Now any application may have it.
+    other = application(place, Engines(), checkpoint_dir=elsewhere, application_id="other")
+    (elsewhere / "holiday.jpg").unlink()
+    with other:
+        """It starts."""
+
+
+class Crash(BaseException):
+    """The end of the process."""
+
+
+def steps(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Lets a reset crash after so many of its steps."""
+    done = 0
+
+    def counted(step: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            nonlocal done
+            if done == at:
+                raise Crash
+            done += 1
+            return step(*args, **options)
+
+        return call
+
+    log = EmbeddedLog
+    monkeypatch.setattr(ApplicationFile, "write", counted(ApplicationFile.write))
+    monkeypatch.setattr(log, "reset_application", counted(log.reset_application))
+    monkeypatch.setattr(log, "delete_topic", counted(log.delete_topic))
+    monkeypatch.setattr(resetting, "_delete", counted(resetting._delete))
+    monkeypatch.setattr(resetting, "remove", counted(application_file.remove))
+
+
+@pytest.mark.parametrize("at", range(7))
+def test_reset_that_crashes_is_finished_by_the_next_start(
+    place: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    run_once(place)
+    with monkeypatch.context() as patched:
+        steps(patched, at)
+        if at == 6:
+            application(place, Engines()).clean_up()
+        else:
+            with pytest.raises(Crash):
+                application(place, Engines()).clean_up()
+    before: list[list[str]] = []
+
+    def look(listener: EngineListener) -> None:
+        before.append(traces(config(place)))
+
+    streams = application(place, Engines(look, END))
+    streams.start(available_now=True)
+    assert streams.wait(timedelta(seconds=SOON))
+    nothing_begun = at == 0
+    assert before == [ALL if nothing_begun else ["topic app-counts-changelog", NAME]]
+
+
+@pytest.mark.parametrize("at", range(1, 6))
+def test_reset_that_crashes_is_finished_by_the_next_reset(
+    place: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    run_once(place)
+    with monkeypatch.context() as patched:
+        steps(patched, at)
+        with pytest.raises(Crash):
+            application(place, Engines()).clean_up()
+    application(place, Engines()).clean_up()
+    assert traces(config(place)) == []
+
+
+def test_reset_knows_the_internal_topics_without_the_topology(place: Path) -> None:
+    run_once(place)
+    log = open_log(config(place))
+    log.create_topic("app-of-somebody-else-changelog")
+    reset_application(config(place), log)
+    assert [name for name in log.topics() if name.startswith("app-")] == ["app-of-somebody-else-changelog"]
+    log.close()
+
+
+def test_reset_works_on_a_damaged_directory(place: Path) -> None:
+    run_once(place)
+    (place / "app" / NAME).write_text("{")
+    with pytest.raises(StateDirectoryError, match=r"application.json' is damaged .*`headrace reset app`"):
+        application(place, Engines()).start()
+    application(place, Engines()).clean_up()
+    assert traces(config(place)) == []
+
+
+def test_reset_leaves_the_directory_of_another_application_alone(place: Path) -> None:
+    run_once(place)
+    ApplicationFile("orders", Fingerprint({})).write(place / "app")
+    with pytest.raises(StateDirectoryError, match="holds the state of the application 'orders', and this is 'app'"):
+        application(place, Engines()).clean_up()
+    assert traces(config(place)) == ALL
