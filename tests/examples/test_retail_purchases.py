@@ -3,7 +3,8 @@ from typing import TypeVar
 
 import pytest
 
-from examples.retail_purchases import (
+from headrace import Serde, Serdes, StreamsBuilder, TestOutputTopic, TopologyTestDriver
+from headrace.demo.retail_purchases import (
     CAFE,
     ELECTRONICS,
     FREE_COFFEES,
@@ -18,7 +19,6 @@ from examples.retail_purchases import (
     Rewards,
     build,
 )
-from headrace import Serde, Serdes, StreamsBuilder, TestOutputTopic, TopologyTestDriver
 
 T = TypeVar("T")
 MINUTE_MS = 60_000

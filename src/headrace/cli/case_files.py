@@ -1,0 +1,135 @@
+"""The file format of cases: read, and checked field by field, so that a typing error is not a case that passes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headrace.cli.formats import FormatName
+from headrace.errors import StreamsError, did_you_mean
+
+
+class CaseError(StreamsError, ValueError):
+    """A file of cases is not written as the format wants it. The message names the place."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Records that go in, and those that come out of them."""
+
+    advance_ms: int
+    input: tuple[Mapping[str, Any], ...]
+    output: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class CaseFile:
+    """A topology with its cases; see ``cases`` for the format."""
+
+    path: Path
+    topology: str
+    config: Mapping[str, Any]
+    topics: Mapping[str, Mapping[str, str]]
+    """Formats of keys and values by topic."""
+    cases: tuple[Case, ...]
+
+    @classmethod
+    def read(cls, path: Path) -> CaseFile:
+        """Reads a file, or says what is wrong with it."""
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            message = f"'{path}' is no JSON: {error}"
+            raise CaseError(message) from error
+        where = f"'{path}'"
+        top = _object(found, where, required=("topology", "cases"), optional=("config", "topics"))
+        topics = _object(top.get("topics", {}), f"{where}: topics")
+        for topic, formats in topics.items():
+            for name in _object(formats, f"{where}: topics: {topic}", optional=("key", "value")).values():
+                FormatName().convert(name, None, None)
+        return cls(
+            path,
+            _typed(str, top["topology"], f"{where}: topology"),
+            _object(top.get("config", {}), f"{where}: config"),
+            topics,
+            tuple(_cases(top["cases"], where)),
+        )
+
+
+def is_case_file(path: Path) -> bool:
+    """Tells whether a file in a searched directory is one of cases; others may lie beside them."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and {"topology", "cases"} <= found.keys()
+
+
+def _cases(found: Any, where: str) -> Iterator[Case]:
+    for number, item in enumerate(_typed(list, found, f"{where}: cases"), 1):
+        here = f"{where}: case {number}"
+        case = _object(item, here, required=("name", "steps"))
+        name = _typed(str, case["name"], f"{here}: name")
+        here = f"{where}: case '{name}'"
+        steps = [
+            _step(step, f"{here}, step {position}")
+            for position, step in enumerate(_typed(list, case["steps"], f"{here}: steps"), 1)
+        ]
+        yield Case(name, tuple(steps))
+
+
+def _step(found: Any, where: str) -> Step:
+    step = _object(found, where, optional=("advance_ms", "input", "output"))
+    advance_ms = _typed(int, step.get("advance_ms", 0), f"{where}: advance_ms")
+    inputs, outputs = (
+        tuple(_record(item, f"{where}: {side}") for item in _typed(list, step.get(side, []), f"{where}: {side}"))
+        for side in ("input", "output")
+    )
+    return Step(advance_ms, inputs, outputs)
+
+
+def _record(found: Any, where: str) -> Mapping[str, Any]:
+    fields = ("key", "value", "timestamp_ms", "headers", "partition")
+    record = _object(found, where, required=("topic",), optional=fields)
+    _typed(str, record["topic"], f"{where}: topic")
+    if "timestamp_ms" in record:
+        _typed(int, record["timestamp_ms"], f"{where}: timestamp_ms")
+    for value in _object(record.get("headers", {}), f"{where}: headers").values():
+        _typed(str, value, f"{where}: headers")
+    return record
+
+
+def _object(
+    found: Any, where: str, *, required: Collection[str] = (), optional: Collection[str] = ()
+) -> Mapping[str, Any]:
+    """Returns an object; if fields are named, it has those and no others."""
+    checked: Mapping[str, Any] = _typed(dict, found, where)
+    known = [*required, *optional]
+    for name in checked if known else ():
+        if name not in known:
+            message = f"{where}: there is no field '{name}'{did_you_mean(name, known)}; fields are {', '.join(known)}"
+            raise CaseError(message)
+    for name in required:
+        if name not in checked:
+            message = f"{where}: '{name}' is missing"
+            raise CaseError(message)
+    return checked
+
+
+_NAMES = {str: "a string", int: "a whole number", list: "a list", dict: "an object"}
+
+
+def _typed(kind: type, found: Any, where: str) -> Any:
+    if not isinstance(found, kind) or isinstance(found, bool):
+        message = f"{where}: it must be {_NAMES[kind]}, found {json.dumps(found, ensure_ascii=False)}"
+        raise CaseError(message)
+    return found

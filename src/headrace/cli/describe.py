@@ -1,0 +1,53 @@
+"""``headrace describe``: what a topology consists of, as text or as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from headrace.cli.places import Places, common_options
+from headrace.cli.settings import read_settings, settings_options
+from headrace.cli.targets import load_topology
+from headrace.config import StreamsConfig
+
+
+@click.command()
+@click.argument("target", metavar="MODULE:BUILD")
+@click.option(
+    "--format",
+    "-f",
+    "form",
+    type=click.Choice(["text", "mermaid", "dot", "json"]),
+    default="text",
+    show_default=True,
+    help="text is what Kafka Streams prints; mermaid and dot are pictures with topics and stores.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@settings_options
+@common_options()
+@click.pass_obj
+def describe(
+    places: Places, target: str, form: str, config_file: Path | None, assignments: tuple[str, ...], *, as_json: bool
+) -> None:
+    """Print the nodes, stores and topics of a topology.
+
+    MODULE:BUILD is a function of a module, or of a file (path/to/file.py:build; ":build" may be left out). It takes a
+    StreamsBuilder and adds to it, or takes nothing and returns a Topology or StreamsBuilder; a Topology or
+    StreamsBuilder itself will do, too. Settings matter if they change the topology (topology.optimization=all).
+
+    \b
+      headrace describe examples/word_count.py
+      headrace describe shop.orders:build --format dot | dot -Tsvg > orders.svg
+    """
+    config = StreamsConfig.of(places.settings() | read_settings(config_file, assignments))
+    description = load_topology(target, config).describe()
+    match "json" if as_json else form:
+        case "mermaid":
+            click.echo(description.to_mermaid())
+        case "dot":
+            click.echo(description.to_dot())
+        case "json":
+            click.echo(description.to_json())
+        case _:
+            click.echo(str(description).rstrip())

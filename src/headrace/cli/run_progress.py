@@ -1,0 +1,119 @@
+"""The progress of a running application: one line that changes on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import fields
+from types import TracebackType
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from headrace.app.engine import Batch
+from headrace.cli.counts import Counts
+from headrace.cli.engine_log import EngineLog
+from headrace.cli.printing import note, plural
+
+_SECONDS_BETWEEN_LINES = 10.0
+# By the summary, or the error that ends the command.
+_TOLD_OTHERWISE = frozenset({"NOT_RUNNING", "PENDING_ERROR", "ERROR"})
+
+
+class RunProgress:
+    """Listens to an application and shows what it does."""
+
+    def __init__(self, application: str, *, quiet: bool, as_json: bool) -> None:
+        self._application = application
+        self._as_json = as_json
+        self._quiet = quiet
+        self._said = time.monotonic()
+        self._state = "starting"
+        self._counts = Counts()
+        self._log = EngineLog(self._warn)
+        self._spinner = Spinner("dots")
+        self._live: Live | None = None
+        if sys.stderr.isatty() and not quiet:
+            self._live = Live(
+                console=Console(stderr=True),
+                get_renderable=self._render,
+                refresh_per_second=8,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+
+    def on_batch(self, batch: Batch) -> None:
+        """Counts a micro-batch. Called from the engine's thread."""
+        self._counts.add(batch)
+        if self._as_json:
+            click.echo(json.dumps(_plain(batch)))
+        now = time.monotonic()
+        if self._live is None and not self._quiet and now - self._said >= _SECONDS_BETWEEN_LINES:
+            self._said = now
+            note(self.line())
+
+    # Any: states are an enum of the application's module.
+    def on_state(self, new: Any, _old: Any) -> None:
+        """Remembers the state. Called from any thread."""
+        again = self._counts.last is not None
+        # Kafka's word for what is a start here.
+        names = {"REBALANCING": "starting again" if again else "starting", "PENDING_SHUTDOWN": "stopping"}
+        self._state = names.get(new.name, new.name.lower().replace("_", " "))
+        if self._live is None and not self._quiet and new.name not in _TOLD_OTHERWISE:
+            note(f"{self._application}: {self._state}")
+
+    def line(self) -> str:
+        """Returns the progress as one line."""
+        counts, last = self._counts, self._counts.last
+        if last is None:
+            doing = f" ({self._log.last})" if self._log.last else ""
+            return f"{self._application}: {self._state}, {counts.seconds:.0f} s{doing}"
+        return (
+            f"{self._application}: {self._state}, {plural(counts.records_in, 'record')}, {counts.rate():,.0f}/s, "
+            f"lag {last.lag:,}, batch {last.duration_ms:,.0f} ms, state {plural(last.state_rows, 'row')}"
+        )
+
+    def summary(self) -> str:
+        """Returns what was done, for the end."""
+        counts = self._counts
+        rest = [f"{count:,} {what}" for count, what in ((counts.dropped, "dropped"), (counts.late, "late")) if count]
+        parts = [f"{plural(counts.records_in, 'record')} read", f"{counts.records_out:,} written", *rest]
+        return f"{self._application}: {', '.join(parts)}, {counts.micro_batches} in {counts.seconds:.1f} s"
+
+    def _render(self) -> Spinner:
+        self._spinner.update(text=Text(self.line(), no_wrap=True, overflow="ellipsis"))
+        return self._spinner
+
+    def _warn(self, message: str) -> None:
+        if self._live is not None:
+            self._live.console.print(Text(message))
+        else:
+            note(message)
+
+    def __enter__(self) -> RunProgress:
+        self._log.__enter__()
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+        self._log.__exit__(kind, error, trace)
+
+
+def _plain(batch: Batch) -> dict[str, Any]:
+    return {field.name: _jsonable(getattr(batch, field.name)) for field in fields(batch)}
+
+
+def _jsonable(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else value

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+
+from headrace.app.streams import Streams
+from headrace.errors import ProcessingError
+from headrace.topics.embedded import EmbeddedLog
+from tests.app.kit import END, Action, Engines, fails, started
+from tests.cli.conftest import Command
+
+TARGET = "examples.word_count:build"
+
+
+@dataclass(frozen=True)
+class Report:
+    batch_id: int = 0
+    records_in: int = 1_200
+    records_out: int = 300
+    duration_ms: float = 12.5
+    lag: int = 7
+    state_rows: int = 40
+    dropped: int = 0
+    late: int = 2
+    phases: Mapping[str, float] = field(default_factory=lambda: {"run": 10.0})
+
+
+def batch(report: Report) -> Action:
+    return lambda listener: listener.on_batch(report)
+
+
+Start = Callable[..., Engines]
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Makes `headrace run` use engines that do what the test says."""
+
+    def use(*actions: Action | None) -> Engines:
+        made = Engines(*actions)
+        monkeypatch.setattr("headrace.cli.run.Streams", partial(Streams, engine=made))
+        return made
+
+    return use
+
+
+def test_run_until_the_end(headrace: Command, log: EmbeddedLog, engines: Start) -> None:
+    log.create_topic("lines")
+    made = engines(started, batch(Report()), END)
+    done = headrace("run", TARGET, "--until-end")
+    assert made.one.runs == [True]
+    assert made.one.directory.name == "word_count"
+    assert "word_count: running\n" in done.err
+    assert "word_count: 1,200 records read, 300 written, 2 late, 1 micro-batch in" in done.err
+    assert done.out == ""
+
+
+def test_batches_as_json(headrace: Command, log: EmbeddedLog, engines: Start) -> None:
+    log.create_topic("lines")
+    engines(started, batch(Report()), batch(Report(1)), END)
+    done = headrace("run", TARGET, "--until-end", "--json", "--quiet")
+    assert [row["batch_id"] for row in done.rows] == [0, 1]
+    assert done.rows[0]["phases"] == {"run": 10.0}
+    assert done.err == ""
+
+
+def test_names_and_settings(headrace: Command, log: EmbeddedLog, engines: Start, tmp_path: Any) -> None:
+    log.create_topic("lines")
+    made = engines(started, END)
+    headrace("run", TARGET, "--until-end", "--application-id", "counting", "--set", "spark.master=local[1,4]")
+    (tmp_path / "app.json").write_text(json.dumps({"application.id": "from-file"}))
+    headrace("run", TARGET, "--until-end", "--config", tmp_path / "app.json")
+    assert [engine.directory.name for engine in made.made] == ["counting", "from-file"]
+
+
+def test_missing_topics(headrace: Command, log: EmbeddedLog, engines: Start) -> None:
+    engines(started, END)
+    assert "headrace topics create lines" in headrace("run", TARGET, "--until-end", code=1).err
+    done = headrace("run", TARGET, "--until-end", "--create-topics", 3)
+    assert "created topic 'lines' with 3 partitions" in done.err
+    assert log.describe_topic("word-counts").partitions == 3
+
+
+def test_a_failure_ends_with_1(headrace: Command, log: EmbeddedLog, engines: Start) -> None:
+    log.create_topic("lines")
+    engines(started, fails(ProcessingError("node 'split-into-words' failed")))
+    done = headrace("run", TARGET, code=1)
+    assert "error: node 'split-into-words' failed" in done.err
+
+
+def test_an_application_that_runs_is_not_reset_or_run_again(
+    headrace: Command, log: EmbeddedLog, engines: Start
+) -> None:
+    log.create_topic("lines")
+    seen: list[str] = []
+
+    def look(_listener: object) -> None:
+        seen.append(headrace("reset", "word_count", "--yes", code=1).err)
+
+    engines(started, look, END)
+    headrace("run", TARGET, "--until-end")
+    assert "is in use by" in seen[0]

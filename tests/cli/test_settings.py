@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from headrace import StreamsConfig
+from headrace.cli.settings import read_settings
+
+WANTED = {"application.id": "orders", "commit.interval.ms": 200, "spark.master": "local[2,4]"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{"application.id": "orders", "commit.interval.ms": 200, "spark.master": "local[2,4]"}'),
+        ("a.toml", 'application.id = "orders"\ncommit.interval.ms = 200\n[spark]\nmaster = "local[2,4]"'),
+        ("a.properties", "! old\napplication.id: orders\ncommit.interval.ms=200\nspark.master=local[2,\\\n4]\n\n"),
+    ],
+)
+def test_kinds_of_files(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert StreamsConfig.of(read_settings(path, ())) == StreamsConfig.of(WANTED)
+
+
+def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.properties"
+    path.write_text("application.id=one\npoll.ms=5\n")
+    assert read_settings(path, ("application.id=two", "topic.x=a=b")) == {
+        "application.id": "two",
+        "poll.ms": "5",
+        "topic.x": "a=b",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", "{", "cannot be read as json"),
+        ("a.json", "[]", "must hold an object"),
+        ("a.toml", "=", "cannot be read as toml"),
+        ("a.properties", "one\n", "line 1 is no setting"),
+        ("a.yaml", "", "must end with .json, .toml or .properties"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, name: str, text: str, message: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(click.UsageError, match=message):
+        read_settings(path, ())
