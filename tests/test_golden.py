@@ -7,8 +7,9 @@ import pytest
 
 from golden import main
 from golden_cases.case import Case, case_lines, functions_path, left_out, load_functions, parse
-from golden_cases.compare import first_difference
 from golden_cases.drive import ENGINES
+from golden_cases.judge import Verdict, judge_case
+from golden_cases.rules import RULES
 
 FOLDER = Path(__file__).parent / "golden"
 FILES = ("scenarios.jsonl.gz", "cases.jsonl.gz")
@@ -26,7 +27,11 @@ def scenario(case_id: str) -> Case:
 
 
 def difference(case: Case, engine: str = "driver") -> str | None:
-    return first_difference(case, load_functions(FOLDER / "functions.py"), engine=engine)
+    return verdict(case, engine).difference
+
+
+def verdict(case: Case, engine: str = "driver") -> Verdict:
+    return judge_case(case, load_functions(FOLDER / "functions.py"), engine=engine)
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
@@ -90,3 +95,43 @@ def test_the_command_ends_with_a_summary_and_status_1_on_failure(
     assert lines[0].startswith("bad: describe line 2: ")
     assert lines[-1] == "1 passed, 1 failed"
     assert main([str(file), "--ids", "table-filter", "--jobs", "1"]) == 0
+
+
+def test_a_difference_of_the_batched_driver_falls_under_a_declared_rule() -> None:
+    found = verdict(scenario("one-stream-time-for-all"), "batched")
+    assert found == Verdict(None, frozenset({"stream-time"}))
+
+
+def test_a_difference_that_no_rule_explains_is_reported() -> None:
+    case = scenario("table-filter")
+    step = next(step for step in case["expected"] if step)
+    step[0]["ts"] += 1
+    assert (difference(case, "batched") or "").startswith("no rule applies: step ")
+
+
+def test_a_rule_that_leaves_tables_alone_does_not_excuse_a_changed_table() -> None:
+    case = scenario("word-count-cached")
+    assert verdict(case, "batched") == Verdict(None, frozenset({"commit-interval"}))
+    case["expected"][-1][-1]["value"] += "1"
+    assert (difference(case, "batched") or "").startswith("the rules leave the table in counts alone: ")
+
+
+def test_every_rule_has_a_reason() -> None:
+    assert all(len(rule.reason) > 60 for rule in RULES)
+
+
+def passed(printed: str) -> int:
+    return int(printed.splitlines()[-1].split()[0])
+
+
+def test_the_tasks_of_spark_give_the_same_without_spark(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(FOLDER / name) for name in FILES]
+    status = main(["--engine", "tasks-restarted", "--sample", "60", "--throwing", "2", "--jobs", "1", *files])
+    assert (status, passed(capsys.readouterr().out) >= 55) == (0, True)
+
+
+@pytest.mark.spark
+def test_golden_cases_on_spark(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(FOLDER / name) for name in FILES]
+    status = main(["--engine", "spark", "--sample", "320", "--jobs", "2", *files])
+    assert (status, passed(capsys.readouterr().out) >= 300) == (0, True)

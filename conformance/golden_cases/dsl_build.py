@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from golden_cases.case import GoldenNode
+from golden_cases.effects import EffectSink
 from golden_cases.processors import Extractor
 from headrace import (
     Consumed,
@@ -22,8 +23,6 @@ from headrace import (
 
 STRING = Serdes.string()
 LONG = Serdes.long()
-# [node id, key, value] of each call of a peek or for_each.
-Effects = list[list[Any]]
 
 
 def millis(milliseconds: int) -> timedelta:
@@ -39,7 +38,7 @@ class DslBuild:
     """A topology in the making: the builder and the handle that each node gave."""
 
     functions: ModuleType
-    effects: Effects
+    effects: EffectSink
     builder: StreamsBuilder = field(default_factory=StreamsBuilder)
     handles: dict[str, Any] = field(default_factory=dict)
     windowed: set[str] = field(default_factory=set)
