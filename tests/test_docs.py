@@ -1,11 +1,14 @@
 """The documentation is true: its code runs and prints what it says, its links lead somewhere, its tables are complete.
 
 Every ``python`` block of a page is run, in order, in one namespace per page. A block with ``>>>`` prompts is a doctest;
-any other block is executed as it stands.
+any other block is executed as it stands. Of some pages the ``console`` blocks are run, too, in a shell, in a directory
+with those ``python`` blocks that begin with the name of a file. ``sh`` blocks are not run.
 """
 
 import doctest
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +21,12 @@ from tools.configuration_table import table
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+# Their console blocks start applications on Spark.
+SESSIONS = ["README.md", "docs/quickstart.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# (\w+\.py)\n")
+MARK = "--- command {} ---"
 LINK = re.compile(r"\]\((?!\w+://)([^)#\s]*)(?:#([^)\s]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -53,6 +61,42 @@ def test_code_of_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_
     for lines_before, code in blocks(page):
         report = run(code, page, lines_before, vars(module))
         assert not report, report
+
+
+def session(page: Path) -> Iterator[tuple[str, str]]:
+    """Yields the commands of the console blocks, each with what it prints."""
+    for block in CONSOLE.findall(page.read_text(encoding="utf-8")):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            lines = part.splitlines(keepends=True)
+            count = next((n for n, line in enumerate(lines) if n and not line.startswith("> ")), len(lines))
+            yield "".join([lines[0], *(line[2:] for line in lines[1:count])]), "".join(lines[count:])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", SESSIONS)
+def test_session_of_the_page_prints_what_it_says(page: str, tmp_path: Path) -> None:
+    commands = list(session(ROOT / page))
+    assert commands
+    for _, code in blocks(ROOT / page):
+        if name := FILE.match(code):
+            (tmp_path / name.group(1)).write_text(code, encoding="utf-8")
+    command = tmp_path / "bin" / "headrace"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m headrace.cli "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    script = "".join(f"echo '{MARK.format(number)}'\n{typed}" for number, (typed, _) in enumerate(commands))
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    printed = re.split(r"^--- command \d+ ---\n", done.stdout, flags=re.MULTILINE)[1:]
+    for (typed, expected), found in zip(commands, printed, strict=True):
+        assert doctest.OutputChecker().check_output(expected, found, FLAGS), f"$ {typed}{found}instead of\n{expected}"
 
 
 def anchors(page: Path) -> set[str]:
