@@ -17,6 +17,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka import TopicPartition as Place
 
 from headrace.errors import BatchError, TopicExistsError, UnknownTopicError
+from headrace.topics.batch_rules import check_receipts, check_replay
 from headrace.topics.kafka.administration import ANSWER_S, Administration
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.explaining import error_of, explain, explaining
@@ -73,9 +74,9 @@ class Batches:
     ) -> Committed:
         last = self._last(application)
         if last is not None and batch_id <= last.batch_id:
-            _check_replay(application, batch_id, plan, last)
+            check_replay(application, batch_id, plan, last_id=last.batch_id, last_plan=last.plan)
             return last.committed()
-        _check_receipts(application, batch_id, receipts)
+        check_receipts(application, batch_id, receipts)
         written = _written(receipts)
         self._wait_until_visible(written)
         of_tasks = {target: at for receipt in receipts for target, at in receipt.positions.items()}
@@ -220,32 +221,3 @@ def _written(receipts: Sequence[Receipt]) -> dict[TopicPartition, tuple[int, int
             before, behind = written.get((topic, partition), (first, end))
             written[topic, partition] = (min(before, first), max(behind, end))
     return written
-
-
-def _check_replay(application: str, batch_id: int, plan: str, last: _Entry) -> None:
-    where = f"batch {batch_id} of application '{application}'"
-    remedy = "the checkpoint was deleted or exchanged while the log was kept: bring it back, or reset the application"
-    if batch_id < last.batch_id:
-        message = f"{where} is older than the last one in the log, {last.batch_id}; {remedy}"
-        raise BatchError(message)
-    if plan != last.plan:
-        message = f"{where} is in the log with another plan ({last.plan!r}, now {plan!r}); {remedy}"
-        raise BatchError(message)
-
-
-def _check_receipts(application: str, batch_id: int, receipts: Sequence[Receipt]) -> None:
-    tasks = set()
-    for receipt in receipts:
-        if (receipt.application, receipt.batch_id) != (application, batch_id):
-            message = (
-                f"batch {batch_id} of application '{application}' has a receipt of batch {receipt.batch_id} of "
-                f"'{receipt.application}' (task {receipt.task}); commit only receipts of this batch"
-            )
-            raise BatchError(message)
-        if receipt.task in tasks:
-            message = (
-                f"batch {batch_id} of application '{application}' has two receipts of task {receipt.task}; commit the "
-                "one of the attempt that counts"
-            )
-            raise BatchError(message)
-        tasks.add(receipt.task)
