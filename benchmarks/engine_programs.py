@@ -46,24 +46,24 @@ class Purchase(msgspec.Struct):
     at: int
 
 
-class Sale(msgspec.Struct):
+class Sale(msgspec.Struct, frozen=True):
     """What the counts need of a purchase, as the schema of a native query names only the fields in use."""
 
     amount: float
     item: str
 
 
-class Bought(msgspec.Struct):
+class Bought(msgspec.Struct, frozen=True):
     """What the joins need of a purchase."""
 
     id: int
 
 
-class Payment(msgspec.Struct):
+class Payment(msgspec.Struct, frozen=True):
     purchase: int
 
 
-class Customer(msgspec.Struct):
+class Customer(msgspec.Struct, frozen=True):
     region: int
 
 

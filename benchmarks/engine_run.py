@@ -42,13 +42,17 @@ class Task:
     """So large that a batch writes each key once, like the update mode of the native queries."""
     settings: dict[str, str] = field(default_factory=dict)
     """Settings of Spark."""
+    bootstrap_servers: str | None = None
+    """A Kafka cluster instead of the embedded log."""
+    guarantee: str = "exactly_once_v2"
 
     def config(self) -> StreamsConfig:
         return StreamsConfig(
             application_id=self.application,
             state_dir=str(Path(self.directory) / "state"),
             log_dir=str(Path(self.directory) / "log"),
-            processing_guarantee="exactly_once_v2",
+            bootstrap_servers=self.bootstrap_servers,
+            processing_guarantee=self.guarantee,
             max_batch_records=self.max_batch_records,
             statestore_cache_max_bytes=self.cache_bytes,
             extras={"spark.master": "local[2,4]", **self.settings},

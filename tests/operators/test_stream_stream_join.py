@@ -166,3 +166,26 @@ def test_self_join_gives_the_same_with_one_store_as_with_two() -> None:
     ]
     assert run(build, steps).steps == expected
     assert run(build, steps, config(topology_optimization="all")).steps == expected
+
+
+def test_with_eager_results_unmatched_records_do_not_wait() -> None:
+    steps = [Step("L", "a", "x", 0), Step("R", "a", "y", 3), Step("R", "b", "z", 4), Step("L", "b", "w", 100)]
+    eager = FIVE_AND_GRACE.with_eager_results()
+    assert run(_join("left_join", eager), steps).steps == [
+        [("a", "x,null", 0)],
+        [("a", "x,y", 3)],
+        [],
+        [("b", "w,null", 100)],
+    ]
+    assert run(_join("outer_join", eager), steps).steps == [
+        [("a", "x,null", 0)],
+        [("a", "x,y", 3)],
+        [("b", "null,z", 4)],
+        [("b", "w,null", 100)],
+    ]
+
+
+def test_eager_results_need_no_store_for_unmatched_records() -> None:
+    builder = StreamsBuilder()
+    _join("outer_join", FIVE_AND_GRACE.with_eager_results())(builder)
+    assert "OUTERSHARED" not in str(builder.build().describe())

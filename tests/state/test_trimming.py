@@ -96,7 +96,8 @@ def test_looking_for_keys_that_are_not_there_does_not_fill_the_memory(
     store.flush_writes()
     # Only the inside knows what is in memory.
     rows: Any = store._rows
-    assert len(rows._sessions if kind.startswith("sessions") else rows._windows) <= 1
+    kept = {"sessions": "_sessions", "windows": "_windows", "duplicates": "_complete"}[kind.partition("-")[0]]
+    assert len(getattr(rows, kept)) <= 1
     assert [row[0] for row in fetch(store, "there", 0, 100)] == [10, 11]
 
 
@@ -107,4 +108,4 @@ def test_looking_for_keys_of_a_new_store_does_not_fill_the_memory(monkeypatch: p
     for number in range(101):
         assert not list(store.fetch_range(f"missing-{number}", 0, 100))
     store.flush_writes()
-    assert not store._rows._starts
+    assert not store._rows._complete

@@ -139,7 +139,7 @@ class _WindowedJoinNames:
             other_value_serde,
         )
         unmatched = None
-        if self._left_outer:
+        if self._left_outer and not windows.eager:
             name = f"{self._unmatched_base()}-store"
             unmatched = unmatched_store(name, joined, self._key_serde, value_serde, other_value_serde)
         if base is None:

@@ -28,13 +28,8 @@ def rows(store: Any) -> Getter:
 
 def forward_flushes(store: Any, node: Node, *, send_old: bool) -> None:
     """Makes a cached store send its changes on whenever it is flushed."""
-    forward = node.forward
-
-    def flushed(key: Any, new: Any, old: Any, timestamp_ms: int, headers: Headers) -> None:
-        forward(key, new, old, timestamp_ms, headers, True)
-
     store.send_old = send_old
-    store.on_flush = flushed
+    store.on_flush = node.forward
 
 
 def saver(store: Any, node: Node, *, send_old: bool) -> Save:

@@ -60,7 +60,7 @@ def _tumbling(operation: WindowAggregate, windows: TimeWindows, node: Node) -> E
 
     inline, task = cached and store.inline, node.task
     next_number = store.next_number if inline else None
-    no_rows: dict[int, Any] = {}
+    no_rows: dict[Any, Any] = {}
     rows_of = store.dirty.get
 
     def process(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
@@ -79,8 +79,8 @@ def _tumbling(operation: WindowAggregate, windows: TimeWindows, node: Node) -> E
             close_time_ms = stream_time_ms - grace_ms
             return late(key, value, timestamp_ms, headers, window=window, close_time_ms=close_time_ms)
         if next_number is not None:
-            rows = rows_of(key, no_rows)
-            entry = rows.get(start_ms)
+            rows = rows_of(start_ms, no_rows)
+            entry = rows.get(key)
             # A row that was changed since the last flush is the common case: it is replaced in place.
             if entry is not None and (aggregate := entry[0]) is not None:
                 newest_ms = entry[1]
@@ -92,7 +92,7 @@ def _tumbling(operation: WindowAggregate, windows: TimeWindows, node: Node) -> E
                     return fail(error, key, value, timestamp_ms, headers)
                 # ``put`` checks types; here the type is that of a value that it has checked.
                 if type(new) is type(aggregate):
-                    rows[start_ms] = (new, newest_ms, headers, task.origin, task.offset, next_number())
+                    rows[key] = (new, newest_ms, headers, task.origin, task.offset, next_number())
                     return None
                 try:
                     return put(key, start_ms, new, timestamp_ms if new is None else newest_ms, headers)  # type: ignore[no-any-return]

@@ -138,6 +138,9 @@ class _IntSerde(BaseSerde[int]):
     def deserializer(self, topic: str, *, is_key: bool) -> Callable[[bytes], int]:
         return _unpack(self.label, self.layout, int, place(topic, is_key=is_key))
 
+    def trusted_serializer(self) -> Callable[[int], bytes]:
+        return self.layout.pack
+
 
 @dataclass(frozen=True)
 class ShortSerde(_IntSerde):
@@ -189,6 +192,9 @@ class _RealSerde(BaseSerde[float]):
 
     def deserializer(self, topic: str, *, is_key: bool) -> Callable[[bytes], float]:
         return _unpack(self.label, self.layout, float, place(topic, is_key=is_key))
+
+    def trusted_serializer(self) -> Callable[[float], bytes]:
+        return self.layout.pack
 
 
 @dataclass(frozen=True)

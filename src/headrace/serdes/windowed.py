@@ -44,6 +44,18 @@ class _WindowedSerde(BaseSerde[Windowed[T]]):
         serialize_key = _known(self).serializer(topic, is_key=True)
         return lambda windowed: serialize_key(windowed.key)
 
+    def parts_serializer(self, topic: str) -> Callable[[Windowed[T]], tuple[bytes, bytes]]:
+        """Returns the function that writes a key once without its window and once with it.
+
+        It may fail with any exception for what is no windowed key; the serializer says what is wrong then.
+        """
+        raise NotImplementedError
+
+    def _plain_serializer(self, topic: str) -> Callable[[T], bytes]:
+        inner = _known(self)
+        fast: Callable[[T], bytes] | None = getattr(inner, "fast_serializer", _no_function)(is_key=True)
+        return inner.serializer(topic, is_key=True) if fast is None else fast
+
 
 @dataclass(frozen=True)
 class TimeWindowedSerde(_WindowedSerde[T]):
@@ -105,6 +117,17 @@ class TimeWindowedSerde(_WindowedSerde[T]):
 
         return serialize
 
+    def parts_serializer(self, topic: str) -> Callable[[Windowed[T]], tuple[bytes, bytes]]:
+        pack, tail, serialize_key = _START.pack, _FIRST if self.changelog else b"", self._plain_serializer(topic)
+
+        def serialize(windowed: Windowed[T]) -> tuple[bytes, bytes]:
+            if type(windowed) is not Windowed:
+                raise TypeError
+            plain = serialize_key(windowed.key)
+            return plain, plain + pack(windowed.window.start_ms) + tail
+
+        return serialize
+
     def deserializer(self, topic: str, *, is_key: bool) -> Callable[[bytes], Windowed[T]]:
         where, layout = place(topic, is_key=is_key), _START_AND_NUMBER if self.changelog else _START
         unpack, length, window_at = layout.unpack, layout.size, self._window_at()
@@ -163,6 +186,17 @@ class SessionWindowedSerde(_WindowedSerde[T]):
 
         return serialize
 
+    def parts_serializer(self, topic: str) -> Callable[[Windowed[T]], tuple[bytes, bytes]]:
+        pack, serialize_key = _END_AND_START.pack, self._plain_serializer(topic)
+
+        def serialize(windowed: Windowed[T]) -> tuple[bytes, bytes]:
+            if type(windowed) is not Windowed:
+                raise TypeError
+            plain, window = serialize_key(windowed.key), windowed.window
+            return plain, plain + pack(window.end_ms, window.start_ms)
+
+        return serialize
+
     def deserializer(self, topic: str, *, is_key: bool) -> Callable[[bytes], Windowed[T]]:
         where, unpack = place(topic, is_key=is_key), _END_AND_START.unpack
         deserialize_key = _known(self).deserializer(topic, is_key=is_key)
@@ -176,6 +210,10 @@ class SessionWindowedSerde(_WindowedSerde[T]):
             return Windowed(deserialize_key(data[:-16]), window)
 
         return deserialize
+
+
+def _no_function(*, is_key: bool) -> None:
+    """Stands in for what a serde does not have."""
 
 
 def _known(serde: _WindowedSerde[T]) -> Serde[T]:

@@ -13,8 +13,11 @@ from headrace.state.engine import Engine
 ChangelogRecord = tuple[bytes, bytes | None, int | None]
 HeaderPairs = tuple[tuple[str, bytes | None], ...]
 Origin = tuple[str, int] | None
-# (key, new, old, timestamp_ms, headers)
-FlushListener = Callable[[Any, Any, Any, int, HeaderPairs], None]
+LATEST = True
+"""What ``on_flush`` is told of every change: a cache lets go the latest row of a key."""
+
+# (key, new, old, timestamp_ms, headers, latest), as tables send changes on
+FlushListener = Callable[[Any, Any, Any, int, HeaderPairs, bool], None]
 
 
 class TaskLink(Protocol):
@@ -79,10 +82,8 @@ class Store:
         """Forgets everything buffered and goes on with what the engine has."""
         raise NotImplementedError
 
-    @property
-    def volatile(self) -> bool:
-        """Whether it keeps something in memory that decides results and that the engine does not have."""
-        return False
+    def forget_volatile(self) -> None:
+        """Forgets what it keeps in memory, that decides results, and that the engine does not have."""
 
     def close(self) -> None:
         """Ends the use of the store; its iterators end, too."""

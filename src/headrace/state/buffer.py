@@ -122,11 +122,16 @@ class RowBuffer:
         dirty = self.dirty
         if not dirty:
             return
-        encode_key, encode = self.keys.encode, self.rows.encode
-        keys = map(encode_key, dirty) if self.keys.keep else dirty
-        rows = dirty.values()
-        data = [None if row is None else encode(row) for row in rows] if self.rows.keep else rows
-        written = dict(zip(keys, data, strict=True))
+        keys, rows = self.keys.encode_all(dirty) if self.keys.keep else dirty, dirty.values()
+        written: dict[bytes, bytes | None]
+        if not self.rows.keep:
+            written = dict(zip(keys, rows, strict=True))
+        elif None in rows:
+            encode = self.rows.encode
+            data = [None if row is None else encode(row) for row in rows]
+            written = dict(zip(keys, data, strict=True))
+        else:
+            written = dict(zip(keys, self.rows.encode_all(rows), strict=True))
         self.engine.apply(Changes(rows=written))
         size = sum(map(len, written)) + sum(map(len, filter(None, written.values())))
         self._remember(size)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -20,6 +21,16 @@ class Codec(NamedTuple):
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]
     keep: bool
+    trusted: Callable[[Any], bytes] | None = None
+    """Writes what ``encode`` writes, faster, for objects of types that it has taken; errors need not explain much."""
+
+    def encode_all(self, objects: Collection[Any]) -> list[bytes]:
+        """Returns the bytes of many objects, of types that ``encode`` has taken before."""
+        if self.trusted is not None:
+            # If it fails, the careful function says what is wrong.
+            with suppress(Exception):
+                return list(map(self.trusted, objects))
+        return list(map(self.encode, objects))
 
 
 class TypeGuard:
@@ -42,12 +53,15 @@ class TypeGuard:
 
 def key_codec(serde: Serde[Any], topic: StoreTopic) -> Codec:
     """Returns the codec of keys; messages of the serde speak of the store."""
-    return Codec(*_functions(serde, topic, is_key=True), serde.identity)
+    # Keys are not looked at before they are written, so what is wrong must show.
+    fast = getattr(serde, "fast_serializer", _nothing)(is_key=True)
+    return Codec(*_functions(serde, topic, is_key=True), serde.identity, fast)
 
 
 def value_codec(serde: Serde[Any], topic: StoreTopic) -> Codec:
     """Returns the codec of values; messages of the serde speak of the store."""
-    return Codec(*_functions(serde, topic, is_key=False), serde.immutable)
+    trusted = getattr(serde, "trusted_serializer", _nothing)()
+    return Codec(*_functions(serde, topic, is_key=False), serde.immutable, trusted)
 
 
 def _functions(
@@ -58,7 +72,7 @@ def _functions(
     return serde.serializer(topic, is_key=is_key), decode or serde.deserializer(topic, is_key=is_key)
 
 
-def _nothing(*, is_key: bool) -> None:
+def _nothing(*, is_key: bool = False) -> None:
     """Stands in for what a serde does not have."""
 
 
@@ -69,8 +83,12 @@ def pair_codec(values: Codec, *, with_timestamp: bool = True) -> Codec:
     """
     encode, decode, pack, unpack = values.encode, values.decode, _TIMESTAMP.pack, _TIMESTAMP.unpack_from
     if with_timestamp:
+        trusted = values.trusted or encode
         return Codec(
-            lambda pair: pack(pair[1]) + encode(pair[0]), lambda data: (decode(data[8:]), unpack(data)[0]), values.keep
+            lambda pair: pack(pair[1]) + encode(pair[0]),
+            lambda data: (decode(data[8:]), unpack(data)[0]),
+            values.keep,
+            lambda pair: pack(pair[1]) + trusted(pair[0]),
         )
     return Codec(lambda pair: encode(pair[0]), lambda data: (decode(data), UNKNOWN_TIMESTAMP), values.keep)
 
@@ -85,13 +103,16 @@ def timestamp_of(data: bytes) -> int:
     return timestamp_ms
 
 
+KEY_END = b"\0\1"
+
+
 def escape(key: bytes) -> bytes:
     r"""Returns key bytes in a form that sorts the same and that no other key's form begins with.
 
     >>> escape(b"a") < escape(b"a\0") < escape(b"ab")
     True
     """
-    return key.replace(b"\0", b"\0\xff") + b"\0\1"
+    return key.replace(b"\0", b"\0\xff") + KEY_END
 
 
 def unescape(data: bytes) -> bytes:

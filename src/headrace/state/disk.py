@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from os import PathLike, fspath
@@ -43,13 +44,25 @@ class LmdbEnvironment:
     """
 
     def __init__(
-        self, directory: str | PathLike[str], *, map_size: int = 1 << 24, max_engines: int = 1024, sync: bool = False
+        self,
+        directory: str | PathLike[str],
+        *,
+        map_size: int = 1 << 24,
+        max_engines: int = 1024,
+        max_readers: int = 126,
+        sync: bool = False,
     ) -> None:
         self._directory = fspath(directory)
         try:
             Path(directory).mkdir(parents=True, exist_ok=True)
             self._env = lmdb.open(
-                self._directory, map_size=map_size, max_dbs=max_engines, sync=sync, metasync=sync, readahead=False
+                self._directory,
+                map_size=map_size,
+                max_dbs=max_engines,
+                max_readers=max_readers,
+                sync=sync,
+                metasync=sync,
+                readahead=False,
             )
         except (lmdb.Error, OSError) as error:
             message = (
@@ -78,6 +91,17 @@ class LmdbEnvironment:
         pinned, self.pinned = self.pinned, None
         if pinned is not None:
             pinned.abort()
+
+    def begin(self) -> Transaction:
+        """Returns a transaction that reads what is there now until it is aborted: for one who looks while others write.
+
+        Pages that it sees are not used again meanwhile; and the map cannot grow, so it must be large from the start.
+        """
+        return self._retry(self._env.begin)
+
+    def flush(self) -> None:
+        """Forces everything to the disk."""
+        self._env.sync(True)  # noqa: FBT003 - its own signature
 
     def names(self) -> list[str]:
         """Returns the names of all engines that are there."""
@@ -153,6 +177,11 @@ class LmdbEngine:
         self._environment = environment
         self._database = database
 
+    @property
+    def database(self) -> lmdb._Database:
+        """Its handle in the environment."""
+        return self._database
+
     def get(self, key: bytes) -> bytes | None:
         name = _name(key)
         pinned = self._environment.pinned
@@ -180,19 +209,29 @@ class LmdbEngine:
         """Makes the changes as part of a larger transaction."""
         for start, stop in changes.ranges:
             self._delete_range(transaction, start, stop)
-        database = self._database
-        puts: list[Row] = []
-        for key, value in changes.rows.items():
-            name = _name(key)
-            if value is None:
-                transaction.delete(name, db=database)
-            elif len(name) < _LONG:
-                puts.append((name, value))
-            else:
-                puts.append((name, _LENGTH.pack(len(key)) + key + value))
+        rows = changes.rows
+        if not rows:
+            return
         # In the order of the tree, and in one call: both make many rows several times cheaper.
-        puts.sort()
-        with transaction.cursor(db=database) as cursor:
+        keys = sorted(rows)
+        plain = bisect_left(keys, b"\1")
+        puts: list[Row] = []
+        if len(max(keys, key=len)) > _STEM:
+            plain = len(keys)
+        for key in keys[:plain]:
+            name, value = _name(key), rows[key]
+            if value is None:
+                transaction.delete(name, db=self._database)
+            else:
+                puts.append((name, value if len(name) < _LONG else _LENGTH.pack(len(key)) + key + value))
+        # Most keys are their names.
+        for key in keys[plain:]:
+            value = rows[key]
+            if value is None:
+                transaction.delete(key, db=self._database)
+            else:
+                puts.append((key, value))
+        with transaction.cursor(db=self._database) as cursor:
             cursor.putmulti(puts)
 
     def _delete_range(self, transaction: Transaction, start: bytes, stop: bytes) -> None:

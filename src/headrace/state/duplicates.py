@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from headrace.state.base import HeaderPairs, Store
+from headrace.state.changes import Changes
 from headrace.state.codec import UNKNOWN_TIMESTAMP, Codec, TypeGuard
 from headrace.state.engine import Engine
 from headrace.state.segmented_rows import RestoredRow, SegmentedRows
@@ -14,20 +15,50 @@ from headrace.state.segments import Layout, Segments, load_sequence, save_sequen
 from headrace.state.window_rows import ScannedRow, WindowRow
 
 _LAST_SEQUENCE = 0x7FFFFFFF
+_ALWAYS = -1
+_NOTHING: tuple[list[int], list[Any]] = ([], [])
+
+
+class _Segment:
+    """Rows of one span of time: by key the starts in order, and the rows to them."""
+
+    __slots__ = ("count", "rows")
+
+    def __init__(self) -> None:
+        self.rows: dict[Any, tuple[list[int], list[Any]]] = {}
+        self.count = 0
+
+    def add(self, name: Any, start_ms: int, row: Any) -> None:
+        found = self.rows.get(name)
+        if found is None:
+            self.rows[name] = ([start_ms], [row])
+        else:
+            starts, rows = found
+            place = len(starts) if start_ms >= starts[-1] else bisect_right(starts, start_ms)
+            starts.insert(place, start_ms)
+            rows.insert(place, row)
+        self.count += 1
 
 
 class DuplicateRows(SegmentedRows):
     """Any number of (value, timestamp) per key and window start, in the order in which they came.
 
-    ``_windows`` has all rows of the keys that are in it: by key, the starts in order and the rows by start. Rows of
-    other keys go from ``dirty`` to the engine only.
+    A row that has gone out of sight is never asked for again: a join looks as far back as its windows, and a store
+    keeps segments of a minute at least. So in memory there are segments of the length of what is visible, which go as
+    soon as nothing of them is visible any more; rows that come and go between two flushes are not written at all.
+
+    The segments in memory have everything that is visible and starts from ``_known_from_ms`` on; of keys in
+    ``_complete`` also what is older. That time is past soon after a start, and then the engine is not read any more.
     """
 
     __slots__ = (
+        "_complete",
         "_guard",
+        "_known_from_ms",
         "_saved_sequence",
+        "_segments",
         "_sequence",
-        "_windows",
+        "_span_ms",
         "_with_timestamp",
         "get_pair",
         "pairs",
@@ -53,9 +84,11 @@ class DuplicateRows(SegmentedRows):
         self._with_timestamp = with_timestamp
         self.pairs = pairs
         self._guard = guard
-        self._windows: dict[Any, tuple[list[int], dict[int, list[Any]]]] = {}
-        # By (name, start, sequence number)
-        self.dirty: dict[tuple[Any, int, int], Any]
+        self._span_ms = max(1, segments.retention_ms)
+        self._segments: dict[int, _Segment] = {}
+        self._complete: set[Any] = set()
+        # By segment in memory, in the order in which they came: (start, sequence number, name, row)
+        self.dirty: dict[int, list[tuple[int, int, Any, Any]]]
         self.get_pair = self._get
         self.put_pair = self._put()
         self.reload()
@@ -63,6 +96,7 @@ class DuplicateRows(SegmentedRows):
     def reload(self) -> None:
         """Forgets what is buffered and reads the clock and the sequence number from the engine."""
         super().reload()
+        self._known_from_ms = self.segments.observed_ms + 1 if self.segments.has_started else _ALWAYS
         self._sequence = self._saved_sequence = load_sequence(self.engine)
 
     def restore(self, rows: Iterable[RestoredRow]) -> None:
@@ -73,7 +107,8 @@ class DuplicateRows(SegmentedRows):
         super().restore(restored)
 
     def _forget(self) -> None:
-        self._windows.clear()
+        self._segments.clear()
+        self._complete.clear()
 
     def _get(self, key: Any, start_ms: int) -> tuple[Any, int] | None:
         # As in Kafka Streams, only the row that was put last can be found without asking for a range.
@@ -85,9 +120,15 @@ class DuplicateRows(SegmentedRows):
         return pair
 
     def _put(self) -> Callable[..., None]:
-        windows, segments, dirty, guard, new_key = self._windows, self.segments, self.dirty, self._guard, self._new_key
+        in_memory, span_ms, segments, dirty, guard = (
+            self._segments,
+            self._span_ms,
+            self.segments,
+            self.dirty,
+            self._guard,
+        )
         encode_key, keep_keys, keep_pairs, encode = self.keys.encode, self.keys.keep, self.pairs.keep, self.pairs.encode
-        known, with_timestamp = guard.known, self._with_timestamp
+        known, with_timestamp, begin = guard.known, self._with_timestamp, self._begin
 
         def put_pair(key: Any, start_ms: int, value: Any, timestamp_ms: int, headers: HeaderPairs = ()) -> None:
             if value is None:
@@ -102,93 +143,115 @@ class DuplicateRows(SegmentedRows):
                 key = encode_key(key)
             if not keep_pairs:
                 row = encode(row)
-            dirty[key, start_ms, sequence] = row
-            found = windows.get(key)
-            if found is None:
-                found = new_key(key)
-                if found is None:
-                    return None
-            self._count += 1
-            starts, rows = found
-            if start_ms in rows:
-                rows[start_ms].append(row)
-            else:
-                rows[start_ms] = [row]
-                insort(starts, start_ms)
+            number = start_ms // span_ms
+            waiting = dirty.get(number)
+            if waiting is None:
+                waiting = begin(number)
+            waiting.append((start_ms, sequence, key, row))
+            in_memory[number].add(key, start_ms, row)
             return None
 
         return put_pair
 
-    def _new_key(self, name: Any) -> tuple[list[int], dict[int, list[Any]]] | None:
-        if not self._everything:
-            return None
-        found = self._windows[name] = ([], {})
-        return found
+    def _begin(self, number: int) -> list[tuple[int, int, Any, Any]]:
+        """Makes room for rows of a segment, and lets those go that are out of sight."""
+        first = self.segments.visible_from_ms // self._span_ms
+        for rows in (self._segments, self.dirty):
+            for old in [each for each in rows if each < first]:
+                del rows[old]
+        if number not in self._segments:
+            self._segments[number] = _Segment()
+        return self.dirty.setdefault(number, [])
 
     def fetch_pairs(self, key: Any, from_ms: int, to_ms: int, reverse: bool = False) -> list[WindowRow]:  # noqa: FBT001, FBT002
         """Returns (start, value, timestamp) of a key's rows from ``from_ms`` to ``to_ms``."""
         name = key if self.keys.keep else self.keys.encode(key)
-        window = self._windows.get(name)
-        if window is None:
-            if self._everything:
-                return []
-            window = self._complete(name)
-        starts, rows = window
-        first = bisect_left(starts, max(from_ms, self.segments.visible_from_ms))
+        segments, span_ms = self.segments, self._span_ms
+        if from_ms < segments.visible_from_ms:
+            from_ms = segments.visible_from_ms
+        if to_ms > segments.observed_ms:
+            to_ms = segments.observed_ms
+        if from_ms < self._known_from_ms and name not in self._complete:
+            self._read_all(name)
         decode = None if self.pairs.keep else self.pairs.decode
-        found = []
-        for start_ms in starts[first : bisect_right(starts, to_ms)]:
-            for row in rows[start_ms]:
-                value, timestamp_ms = row if decode is None else decode(row)
-                found.append((start_ms, value, timestamp_ms))
+        found: list[WindowRow] = []
+        for number in range(from_ms // span_ms, to_ms // span_ms + 1):
+            segment = self._segments.get(number)
+            if segment is None or (of_key := segment.rows.get(name)) is None:
+                continue
+            starts, rows = of_key
+            for place in range(bisect_left(starts, from_ms), bisect_right(starts, to_ms)):
+                value, timestamp_ms = rows[place] if decode is None else decode(rows[place])
+                found.append((starts[place], value, timestamp_ms))
         if reverse:
             found.reverse()
-        if starts and starts[0] < self.segments.live_from_ms:
-            self._drop_expired(name)
         return found
 
-    def _complete(self, name: Any) -> tuple[list[int], dict[int, list[Any]]]:
+    def _read_all(self, name: Any) -> None:
+        """Brings all rows of a key into memory."""
         self.flush()
         key = self.keys.encode(name) if self.keys.keep else name
-        rows: dict[int, list[Any]] = {}
-        self._count += 1
-        for times, data in self._read_key(key):
-            rows.setdefault(times[0], []).append(self.pairs.decode(data) if self.pairs.keep else data)
-            self._count += 1
-        found = self._windows[name] = (sorted(rows), rows)
-        return found
+        decode = self.pairs.decode if self.pairs.keep else None
+        for segment in self._segments.values():
+            starts, _ = segment.rows.pop(name, _NOTHING)
+            segment.count -= len(starts)
+        for (start_ms, *_), data in self._read_key(key):
+            number = start_ms // self._span_ms
+            if number not in self._segments:
+                self._segments[number] = _Segment()
+            self._segments[number].add(name, start_ms, data if decode is None else decode(data))
+        self._complete.add(name)
+
+    @property
+    def _gone_before_ms(self) -> int:
+        return self.segments.visible_from_ms
 
     def _write_dirty(self) -> None:
-        engine, layout, live_from_ms = self.engine, self.layout, self.segments.live_from_ms
-        encode_key, encode, keep_keys, keep_pairs = self.keys.encode, self.pairs.encode, self.keys.keep, self.pairs.keep
-        for (name, start_ms, sequence), row in self.dirty.items():
-            if start_ms >= live_from_ms:
-                key = encode_key(name) if keep_keys else name
-                engine.put(layout.data(key, start_ms, sequence=sequence), encode(row) if keep_pairs else row)
+        trusted_key, trusted = self.keys.trusted, self.pairs.trusted
+        try:
+            written = self._written(trusted_key or self.keys.encode, trusted or self.pairs.encode)
+        except Exception:
+            # The careful functions say what is wrong.
+            written = self._written(self.keys.encode, self.pairs.encode)
+        if written:
+            self.engine.apply(Changes(rows=written))
         if self._sequence != self._saved_sequence:
-            save_sequence(engine, self._sequence)
+            save_sequence(self.engine, self._sequence)
             self._saved_sequence = self._sequence
+        if self.segments.visible_from_ms >= self._known_from_ms:
+            # What was read from the engine is out of sight.
+            self._complete.clear()
+        self._count = sum(segment.count for segment in self._segments.values()) + len(self._complete)
 
-    def _drop_all_expired(self) -> int:
-        for name in list(self._windows):
-            self._drop_expired(name)
-        return sum(len(rows) for _, by_start in self._windows.values() for rows in by_start.values())
+    def _written(self, encode_key: Callable[[Any], bytes], encode: Callable[[Any], bytes]) -> dict[bytes, bytes | None]:
+        visible_from_ms, name_of = self.segments.visible_from_ms, self.layout.data
+        keep_keys, keep_pairs = self.keys.keep, self.pairs.keep
+        return {
+            name_of(encode_key(name) if keep_keys else name, start_ms, sequence=sequence): (
+                encode(row) if keep_pairs else row
+            )
+            for waiting in self.dirty.values()
+            for start_ms, sequence, name, row in waiting
+            if start_ms >= visible_from_ms
+        }
 
-    def _drop_expired(self, name: Any) -> None:
-        starts, rows = self._windows[name]
-        end = bisect_left(starts, self.segments.live_from_ms)
-        for start_ms in starts[:end]:
-            del rows[start_ms]
-        del starts[:end]
-        if not starts:
-            del self._windows[name]
+    def _trim(self) -> None:
+        # All of it is visible, and may be asked for. If it is too much for the memory, the engine is read key by key.
+        self._forget()
+        self._count = 0
+        self._known_from_ms = self.segments.observed_ms + 1
 
     def scan(self, from_ms: int, to_ms: int, *, reverse: bool = False, by_key: bool = False) -> Iterator[ScannedRow]:
         """Returns the visible rows from ``from_ms`` to ``to_ms`` in the order of segment, key, start and arrival."""
         self.flush()
-        low_ms = max(from_ms, self.segments.visible_from_ms)
+        low_ms, segment = max(from_ms, self.segments.visible_from_ms), self.segments.segment
         if to_ms < low_ms:
             return
-        for key, (start_ms, *_), data in self._scan(low_ms, to_ms, reverse=reverse):
+        found = []
+        for name, data in self.engine.scan(*self.layout.between(low_ms, to_ms)):
+            key, (start_ms, *_), sequence = self.layout.split(name)
             if low_ms <= start_ms <= to_ms:
-                yield key, start_ms, self.pairs.decode(data)
+                found.append((segment(start_ms), key, start_ms, sequence, data))
+        found.sort(reverse=reverse)
+        for _, key, start_ms, _, data in found:
+            yield key, start_ms, self.pairs.decode(data)

@@ -134,10 +134,10 @@ class KeyValueStore(Store, Generic[K, V]):
     def flush_writes(self) -> None:
         self._rows.flush()
 
-    @property
-    def volatile(self) -> bool:
+    def forget_volatile(self) -> None:
         # The order of use decides which row is evicted next.
-        return isinstance(self.engine, LruEngine)
+        if isinstance(self.engine, LruEngine):
+            self.reload()
 
     def reload(self) -> None:
         self._rows.forget()

@@ -16,25 +16,38 @@ V = TypeVar("V")
 class SortedRows(Generic[V]):
     """A dict whose keys are put in order when somebody asks for it: most stores are never scanned."""
 
-    __slots__ = ("_ordered", "_unordered", "values")
+    __slots__ = ("_none_ordered", "_ordered", "_unordered", "values")
 
     def __init__(self) -> None:
         self.values: dict[bytes, V] = {}
         self._ordered: SortedList[bytes] = SortedList()
         self._unordered: set[bytes] = set()
+        self._none_ordered = False
+        """No key is in either of both, though there are some: a batch puts all of its rows at once and scans none."""
 
     def put(self, key: bytes, value: V) -> None:
-        if key not in self.values:
+        if key not in self.values and not self._none_ordered:
             self._unordered.add(key)
         self.values[key] = value
 
     def put_all(self, rows: Mapping[bytes, V]) -> None:
         """Sets many values at once, without a step of Python for each."""
-        self._unordered |= rows.keys() - self.values.keys()
+        if self.values:
+            self._order_all()
+            self._unordered |= rows.keys() - self.values.keys()
+        else:
+            self._none_ordered = True
         self.values.update(rows)
+
+    def _order_all(self) -> None:
+        """Makes up for what was put while there was nothing: whose keys are not listed elsewhere."""
+        if self._none_ordered:
+            self._unordered.update(self.values)
+            self._none_ordered = False
 
     def remove(self, key: bytes) -> None:
         if key in self.values:
+            self._order_all()
             del self.values[key]
             if key in self._unordered:
                 self._unordered.remove(key)
@@ -43,6 +56,7 @@ class SortedRows(Generic[V]):
 
     def keys(self, start: bytes | None, stop: bytes | None, *, reverse: bool = False) -> Iterator[bytes]:
         """Returns the keys in order; nothing may be written until it is exhausted."""
+        self._order_all()
         if self._unordered:
             self._ordered.update(self._unordered)
             self._unordered.clear()
@@ -52,6 +66,7 @@ class SortedRows(Generic[V]):
         self.values.clear()
         self._ordered.clear()
         self._unordered.clear()
+        self._none_ordered = False
 
 
 class MemoryEngine:

@@ -83,10 +83,9 @@ class StateStore(Store):
     def flush_writes(self) -> None:
         """Brings what is only in memory to the engine; called at every commit. Here there is nothing."""
 
-    @property
-    def volatile(self) -> bool:
+    def forget_volatile(self) -> None:
         # Nobody knows what it keeps in memory.
-        return True
+        self.reload()
 
     def reload(self) -> None:
         """Forgets what is in memory, because the engine has changed or may have. Here there is nothing."""

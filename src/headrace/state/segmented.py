@@ -52,10 +52,11 @@ class SegmentedStore(Store):
     def flush_writes(self) -> None:
         self._rows.flush()
 
-    @property
-    def volatile(self) -> bool:
-        # A cache of windows keeps rows that were flushed, and scans see them before those of the engine.
-        return self._cache is not None
+    def forget_volatile(self) -> None:
+        # A cache keeps rows that were flushed, and scans see them before those of the engine.
+        if self._cache is not None:
+            self._cache.reload()
+            self._rows.reload_clock()
 
     def reload(self) -> None:
         self._rows.reload()

@@ -13,7 +13,7 @@ from headrace.state.segments import DATA, INDEX, Layout, Segments
 # Key bytes, times, sequence number (0 where rows have none), data or None for a deletion
 RestoredRow = tuple[bytes, tuple[int, ...], int, bytes | None]
 
-MAX_ROWS = 100_000
+MAX_ROWS = 200_000
 """How many rows, and keys without rows, a store keeps in memory beyond those that are dirty."""
 
 
@@ -26,8 +26,8 @@ class SegmentedRows:
 
     __slots__ = (
         "_count",
+        "_deleted_before_ms",
         "_everything",
-        "_live_from_ms",
         "_saved_ms",
         "_store",
         "dirty",
@@ -50,17 +50,22 @@ class SegmentedRows:
         self._forget()
         self.dirty.clear()
         self._count = 0
-        self.segments.load(self.engine)
-        self._saved_ms = self.segments.observed_ms
-        self._live_from_ms = self.segments.live_from_ms
+        self.reload_clock()
         # A store that has never had a row has no clock either, and needs no look into the engine.
         self._everything = not self.segments.has_started
 
+    def reload_clock(self) -> None:
+        """Reads the clock from the engine: what has been observed without being put is forgotten."""
+        self.segments.load(self.engine)
+        self._saved_ms = self.segments.observed_ms
+        self._deleted_before_ms = self.layout.segment_start(self._gone_before_ms)
+
     def flush(self) -> None:
         """Writes the dirty rows and the clock to the engine, and deletes segments that have expired."""
-        if self.segments.live_from_ms > self._live_from_ms:
+        gone_before_ms = self.layout.segment_start(self._gone_before_ms)
+        if gone_before_ms > self._deleted_before_ms:
             self._delete_expired()
-            self._live_from_ms = self.segments.live_from_ms
+            self._deleted_before_ms = gone_before_ms
         self._write_dirty()
         self.dirty.clear()
         if self.segments.observed_ms != self._saved_ms:
@@ -91,15 +96,24 @@ class SegmentedRows:
         """Forgets rows in memory that have expired; returns how many are left."""
         raise NotImplementedError
 
+    def _drop_most(self, limit: int) -> int:
+        """Forgets rows in memory that are not dirty until at most ``limit`` are left; returns how many."""
+        self._forget()
+        return 0
+
     def _trim(self) -> None:
         self._count = self._drop_all_expired()
         if self._count > MAX_ROWS // 2:
-            self._forget()
-            self._count = 0
+            self._count = self._drop_most(MAX_ROWS // 2)
             self._everything = False
 
+    @property
+    def _gone_before_ms(self) -> int:
+        """Rows that are older may be deleted; this is done by whole segments."""
+        return self.segments.live_from_ms
+
     def _delete_expired(self) -> None:
-        for start, stop in self.layout.expired(self.segments.live_from_ms):
+        for start, stop in self.layout.expired(self.layout.segment_start(self._gone_before_ms)):
             self.engine.delete_range(start, stop)
 
     def _write(self, key: bytes, times: tuple[int, ...], data: bytes | None, *, sequence: int = 0) -> None:
@@ -119,8 +133,7 @@ class SegmentedRows:
     def _read_key(self, key: bytes) -> Iterator[tuple[tuple[int, ...], bytes]]:
         """Returns times and data of a key's rows in the engine, by time."""
         layout, segments, engine = self.layout, self.segments, self.engine
-        first, last = segments.segment(max(0, segments.live_from_ms)), segments.segment(max(0, segments.observed_ms))
-        for segment in range(first, last + 1):
+        for segment in layout.segments_between(max(0, self._gone_before_ms), max(0, segments.observed_ms)):
             for name, data in engine.scan(*layout.of_key(key, segment)):
                 if layout.time_first:
                     times = layout.split_index(name)[1]

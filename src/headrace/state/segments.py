@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from struct import Struct
 
 from headrace.durations import MAX_LONG
-from headrace.state.codec import escape, pack_timestamp, timestamp_of, unescape
+from headrace.state.codec import KEY_END, escape, pack_timestamp, timestamp_of, unescape
 from headrace.state.engine import Engine
 
 DATA, INDEX = b"\1", b"\2"
@@ -45,6 +46,11 @@ class Segments:
         """Moves the clock to a time that is put; tells whether the store takes it."""
         self.start_at(max(time_ms, self.observed_ms))
         return time_ms >= self.live_from_ms
+
+    def takes(self, oldest_ms: int, newest_ms: int) -> bool:
+        """Tells whether the store takes everything between two times, in whatever order it is put."""
+        horizon_ms = max(newest_ms, self.observed_ms) - self.retention_ms
+        return oldest_ms >= self.segment(horizon_ms) * self.interval_ms
 
     def pass_by(self, time_ms: int) -> None:
         """Moves the clock to the time of a removal, which lets no segment expire."""
@@ -87,6 +93,14 @@ class Layout:
         self._times = Struct(f">{width}q")
         self._tail = 4 if numbered else 0
 
+    def segments_between(self, from_ms: int, to_ms: int) -> range:
+        """Returns the segments from that of a time to that of another."""
+        return range(from_ms // self._interval_ms, to_ms // self._interval_ms + 1)
+
+    def segment_start(self, time_ms: int) -> int:
+        """Returns the time at which the segment of a time begins."""
+        return time_ms // self._interval_ms * self._interval_ms
+
     def data(self, key: bytes, *times: int, sequence: int = 0) -> bytes:
         """Returns the name of a row."""
         number = _SEQUENCE.pack(sequence) if self._numbered else b""
@@ -94,11 +108,13 @@ class Layout:
             return DATA + self._times.pack(*times) + escape(key) + number
         return self._by_key(DATA, times[0] // self._interval_ms, key) + self._times.pack(*times) + number
 
-    def around(self, time_ms: int) -> tuple[bytes, bytes]:
-        """Returns what stands before and after the escaped key in the name of a row with one time and no number."""
-        if self.time_first:
-            return DATA + self._times.pack(time_ms), b""
-        return DATA + pack_timestamp(time_ms // self._interval_ms), self._times.pack(time_ms)
+    def names(self, keys: Iterable[bytes], time_ms: int) -> list[bytes]:
+        """Returns the names of rows of many keys that have the same one time and no number."""
+        time = self._times.pack(time_ms)
+        before = DATA + (time if self.time_first else pack_timestamp(time_ms // self._interval_ms))
+        after = KEY_END + (b"" if self.time_first else time)
+        # The same as ``escape``, without a call for each.
+        return [before + key.replace(b"\0", b"\0\xff") + after for key in keys]
 
     def index(self, key: bytes, *times: int) -> bytes:
         """Returns the name of a row in the index of a store whose rows lie by time."""

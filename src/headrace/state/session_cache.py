@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.state.base import HeaderPairs, Origin, Store
+from headrace.state.base import LATEST, HeaderPairs, Origin, Store
 from headrace.state.buffer import MISSING
 from headrace.state.cache import CacheBudget, entry_size
 from headrace.state.session_rows import ScannedSession, SessionRow, SessionRows
@@ -114,7 +114,7 @@ class SessionCache:
         origin, offset = task.origin, task.offset
         try:
             for session, new, old, (headers, task.origin, task.offset) in changed:
-                listener(session, new, old, session.window.end_ms, headers)
+                listener(session, new, old, session.window.end_ms, headers, LATEST)
         finally:
             task.origin, task.offset = origin, offset
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from headrace.record import ValueAndTimestamp
-from headrace.state.base import ChangelogRecord, HeaderPairs, TaskLink
+from headrace.state.base import LATEST, ChangelogRecord, HeaderPairs, TaskLink
 from headrace.state.cache import CacheBudget, entry_size
 from headrace.state.changes import Changes
 from headrace.state.codec import UNKNOWN_TIMESTAMP, Codec, pack_timestamp, pair_codec, timestamp_of
@@ -88,17 +88,30 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
         self.dirty.clear()
         self._budget.give_back(self._cache_bytes)
         self._cache_bytes = 0
-        # All rows go down before the first is sent on: whoever is told reads the same through the store as before.
-        changed = self._let_go(entries)
         listener, task = self.on_flush, self.task
-        if listener is None:
-            return
         origin, offset = task.origin, task.offset
+        # All rows go down before the first is sent on: whoever is told reads the same through the store as before.
+        rows = self._plain_rows(entries)
         try:
-            for key, new, old, (_, timestamp_ms, headers, task.origin, task.offset) in changed:
-                listener(key, new, old, timestamp_ms, headers)
+            if rows is None:
+                for key, new, old, (_, timestamp_ms, headers, task.origin, task.offset) in self._let_go(entries):
+                    if listener is not None:
+                        listener(key, new, old, timestamp_ms, headers, LATEST)
+                return
+            self._rows.dirty.update(rows)
+            if listener is not None:
+                for key, (new, timestamp_ms, headers, task.origin, task.offset) in entries:
+                    listener(key, new, None, timestamp_ms, headers, LATEST)
         finally:
             task.origin, task.offset = origin, offset
+
+    def _plain_rows(self, entries: list[tuple[Any, CacheEntry]]) -> dict[Any, tuple[Any, int]] | None:
+        """Returns the new rows in the common case, in which nobody needs the old ones; None in all others."""
+        if not self.inline or (self.send_old and self.on_flush is not None):
+            return None
+        rows = {name: entry[:2] for name, entry in entries if entry[0] is not None}
+        # A deletion is told only if there was a row.
+        return rows if len(rows) == len(entries) else None
 
     def _let_go(self, entries: list[tuple[Any, CacheEntry]]) -> list[tuple[Any, Any, Any, CacheEntry]]:
         """Writes changes to the rows below; returns those to send on, with the new value and the old one if wanted."""
@@ -160,12 +173,14 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
     def _cached_get(self) -> Callable[[Any], tuple[Any, int] | None]:
         dirty, below, encode_key, decode = self.dirty, self._rows.get, self._rows.keys.encode, self._values.decode
         keep_keys, keep_values = self._rows.keys.keep, self._values.keep
+        let_go, clean = self._rows.dirty, self._rows.clean
 
         def get_object(key: Any) -> tuple[Any, int] | None:
             entry = dirty.get(key)
             if entry is None:
-                pair: tuple[Any, int] | None = below(key)
-                return pair
+                # What is below is looked at in place: most keys are found there.
+                pair: tuple[Any, int] | None = clean.get(key)
+                return pair if pair is not None and key not in let_go else below(key)
             return None if entry[0] is None else entry[:2]
 
         def get_other(key: Any) -> tuple[Any, int] | None:
@@ -210,10 +225,11 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
         return put_object if keep_keys and keep_values else put_other
 
     def _admit(self, name: Any, value: Any) -> None:
-        assert self._budget is not None
+        budget = self._budget
+        assert budget is not None
         size = entry_size(name, value)
         self._cache_bytes += size
-        if self._budget.take(size):
+        if budget.take(size):
             self.flush_cache()
 
     def _get_row(self, key: Any) -> Any:

@@ -76,7 +76,7 @@ class WindowStore(SegmentedStore, Generic[K, V]):
     inline: bool
     """Whether the store is cached and keeps objects, so that an operator may replace a row of ``dirty`` by itself.
 
-    Then ``dirty[key][start_ms]`` is (value or None, timestamp_ms, headers, origin, offset, number);
+    Then ``dirty[start_ms][key]`` is (value or None, timestamp_ms, headers, origin, offset, number);
     the first entry of a key and start must come from ``put_pair``, and the number is ``next_number()``.
     """
     next_number: Callable[[], int]
@@ -96,9 +96,11 @@ class WindowStore(SegmentedStore, Generic[K, V]):
         self.window_at = windows_of(supplier)
         self._timestamps = with_timestamp
         time_first = supplier.time_index and not supplier.retain_duplicates
-        layout = Layout(
-            interval_ms=supplier.segment_interval_ms, time_first=time_first, numbered=supplier.retain_duplicates
-        )
+        interval_ms = supplier.segment_interval_ms
+        if supplier.retain_duplicates:
+            # What a join remembers is out of sight long before a segment of a minute is over.
+            interval_ms = min(interval_ms, max(1, supplier.retention_ms // 2))
+        layout = Layout(interval_ms=interval_ms, time_first=time_first, numbered=supplier.retain_duplicates)
         segments = Segments(
             retention_ms=supplier.retention_ms, interval_ms=supplier.segment_interval_ms, inclusive=time_first
         )

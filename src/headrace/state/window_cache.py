@@ -7,12 +7,19 @@ from itertools import count
 from typing import Any
 
 from headrace.durations import MAX_LONG
-from headrace.state.base import HeaderPairs, Store, TaskLink
+from headrace.state.base import LATEST, HeaderPairs, Store, TaskLink
+from headrace.state.buffer import MISSING
 from headrace.state.cache import CacheBudget, entry_size
 from headrace.state.codec import Codec, TypeGuard
+from headrace.state.starts_by_key import StartsByKey
 from headrace.state.suppliers import WindowSupplier
-from headrace.state.window_rows import ScannedRow, WindowRow, WindowRows
+from headrace.state.window_rows import NO_ROWS, ScannedRow, WindowRow, WindowRows
 from headrace.windows import TimeWindow, Window, Windowed
+
+# value, timestamp, headers, origin, offset, number
+Entry = tuple[Any, int, HeaderPairs, Any, int, int]
+
+_EVER = -1
 
 
 class WindowCache:
@@ -24,6 +31,7 @@ class WindowCache:
 
     __slots__ = (
         "_budget",
+        "_by_key",
         "_dirty_bytes",
         "_held",
         "_held_bytes",
@@ -39,21 +47,27 @@ class WindowCache:
         self._store = store
         self._values = values
         self._budget = budget
-        # By key, by start: (value or its bytes or None if deleted, timestamp, headers, origin, offset, number), where
+        # By start, by key: (value or its bytes or None if deleted, timestamp, headers, origin, offset, number), where
         # the number tells the order of the updates.
-        self.dirty: dict[Any, dict[int, Any]] = {}
-        # What was let go: by key, by start, (value or its bytes, timestamp).
-        self._held: dict[Any, dict[int, Any]] = {}
+        self.dirty: dict[int, dict[Any, Entry]] = {}
+        # What was let go: by start, by key, (value or its bytes, timestamp).
+        self._held: dict[int, dict[Any, Any]] = {}
+        self._by_key = StartsByKey()
         self.next_number = count().__next__
         self._dirty_bytes = 0
         self._held_bytes = 0
 
     def reload(self) -> None:
         """Forgets all entries."""
-        self._held.clear()
+        self._forget_held()
         self.dirty.clear()
         self._budget.give_back(self._dirty_bytes)
-        self._dirty_bytes = self._held_bytes = 0
+        self._dirty_bytes = 0
+
+    def _forget_held(self) -> None:
+        self._held.clear()
+        self._held_bytes = 0
+        self._by_key.forget()
 
     def getter(self) -> Callable[[Any, int], tuple[Any, int] | None]:
         """Returns the store's ``get_pair``."""
@@ -62,11 +76,11 @@ class WindowCache:
 
         def get_pair(key: Any, start_ms: int) -> tuple[Any, int] | None:
             name = key if keep_keys else encode_key(key)
-            rows = dirty.get(name)
-            entry = None if rows is None else rows.get(start_ms)
+            rows = dirty.get(start_ms)
+            entry = None if rows is None else rows.get(name)
             if entry is None:
-                rows = held.get(name)
-                entry = None if rows is None else rows.get(start_ms)
+                rows = held.get(start_ms)
+                entry = None if rows is None else rows.get(name)
                 if entry is None:
                     return below(key, start_ms)
             value = entry[0]
@@ -87,19 +101,21 @@ class WindowCache:
                 key = encode_key(key)
             kept = value if keep or value is None else encode(value)
             entry = (kept, timestamp_ms, headers, task.origin, task.offset, number())
-            rows = dirty.get(key)
-            if rows is None or start_ms not in rows:
+            rows = dirty.get(start_ms)
+            if rows is None or key not in rows:
                 first(key, start_ms, entry)
             else:
-                rows[start_ms] = entry
+                rows[key] = entry
 
         return put_pair
 
-    def _first(self, name: Any, start_ms: int, entry: Any) -> None:
-        rows = self.dirty.get(name)
+    def _first(self, name: Any, start_ms: int, entry: Entry) -> None:
+        rows = self.dirty.get(start_ms)
         if rows is None:
-            rows = self.dirty[name] = {}
-        rows[start_ms] = entry
+            rows = self.dirty[start_ms] = {}
+        rows[name] = entry
+        if self._by_key.is_kept:
+            self._by_key.add(name, start_ms)
         size = entry_size(name, entry[0])
         self._dirty_bytes += size
         self._held_bytes += size
@@ -111,37 +127,61 @@ class WindowCache:
         dirty, store = self.dirty, self._store
         if not dirty:
             return
-        # The number comes first and no two are equal, so sorting looks at nothing else.
-        pending = [(entry[5], entry, name, start) for name, rows in dirty.items() for start, entry in rows.items()]
-        pending.sort()
+        windows = dirty.copy()
         dirty.clear()
         self._budget.give_back(self._dirty_bytes)
         self._dirty_bytes = 0
-        # All rows go down before the first is sent on: whoever is told reads the same through the store as before.
-        changed = self._let_go(pending)
-        if self._held_bytes > self._budget.max_bytes:
-            self._held.clear()
-            self._held_bytes = 0
         listener, task = store.on_flush, store.task
+        # All rows go down before the first is sent on: whoever is told reads the same through the store as before.
+        is_plain = self._let_plain_go(windows)
+        # The number comes first and no two are equal, so sorting looks at nothing else.
+        pending = [(entry[5], entry, name, start) for start, rows in windows.items() for name, entry in rows.items()]
+        pending.sort()
+        changed = None if is_plain else self._let_go(pending)
+        if self._held_bytes > self._budget.max_bytes:
+            self._forget_held()
         if listener is None:
             return
         window_at: Callable[[int], Window] = store.window_at  # type: ignore[attr-defined]  # it is a window store
+        spans = {start_ms: window_at(start_ms) for start_ms in windows}
         decode_key = None if self.below.keys.keep else self.below.keys.decode
-        windows: dict[int, Window] = {}
         origin, offset = task.origin, task.offset
         try:
+            if changed is None:
+                for _, (new, timestamp_ms, headers, task.origin, task.offset, _), key, start_ms in pending:
+                    listener(Windowed(key, spans[start_ms]), new, None, timestamp_ms, headers, LATEST)
+                return
             for entry, name, start_ms, new, old in changed:
-                window = windows.get(start_ms)
-                if window is None:
-                    window = windows[start_ms] = window_at(start_ms)
                 _, timestamp_ms, headers, task.origin, task.offset, _ = entry
-                listener(
-                    Windowed(name if decode_key is None else decode_key(name), window), new, old, timestamp_ms, headers
-                )
+                key = name if decode_key is None else decode_key(name)
+                listener(Windowed(key, spans[start_ms]), new, old, timestamp_ms, headers, LATEST)
         finally:
             task.origin, task.offset = origin, offset
 
-    def _let_go(self, pending: list[tuple[int, Any, Any, int]]) -> list[tuple[Any, Any, int, Any, Any]]:
+    def _let_plain_go(self, windows: dict[int, dict[Any, Entry]]) -> bool:
+        """Writes changes to the rows below in the common case: all are taken, and nobody needs to look at old rows."""
+        if not (self.below.keys.keep and self._values.keep) or (
+            self._store.on_flush is not None and self._store.send_old
+        ):
+            return False
+        rows = {
+            start_ms: {name: entry[:2] for name, entry in entries.items() if entry[0] is not None}
+            for start_ms, entries in windows.items()
+        }
+        if any(len(rows[start_ms]) < len(entries) for start_ms, entries in windows.items()):
+            return False
+        copies = {start_ms: each.copy() for start_ms, each in rows.items()}
+        if not self.below.put_all(rows):
+            return False
+        for start_ms, each in copies.items():
+            held = self._held.get(start_ms)
+            if held is None:
+                self._held[start_ms] = each
+            else:
+                held.update(each)
+        return True
+
+    def _let_go(self, pending: list[tuple[int, Entry, Any, int]]) -> list[tuple[Entry, Any, int, Any, Any]]:
         """Writes changes to the rows below; returns those to send on, with the new value and the old one if wanted."""
         held, put, get = self._held, self.below.put_pair, self.below.get_pair
         listener, send_old = self._store.on_flush, self._store.send_old
@@ -151,14 +191,14 @@ class WindowCache:
         for _, entry, name, start_ms in pending:
             value, timestamp_ms = entry[0], entry[1]
             key = name if decode_key is None else decode_key(name)
-            rows = held.get(name)
+            rows = held.get(start_ms)
             if rows is None:
-                rows = held[name] = {}
+                rows = held[start_ms] = {}
             if value is None:
-                rows.pop(start_ms, None)
+                rows.pop(name, None)
                 new = None
             else:
-                rows[start_ms] = (value, timestamp_ms)
+                rows[name] = (value, timestamp_ms)
                 new = value if decode is None else decode(value)
             old = get(key, start_ms) if listener is not None and (new is None or send_old) else None
             if listener is None or new is not None or old is not None:
@@ -168,13 +208,25 @@ class WindowCache:
 
     def _entries(self, name: Any) -> dict[int, Any]:
         """Returns what the cache has of a key, by start: (value, timestamp), or None if it is deleted."""
-        entries = dict(self._held.get(name, {}))
-        for start_ms, entry in self.dirty.get(name, {}).items():
-            entries[start_ms] = None if entry[0] is None else entry[:2]
-        if not self._values.keep:
-            decode = self._values.decode
-            return {start: None if pair is None else (decode(pair[0]), pair[1]) for start, pair in entries.items()}
+        if not self._by_key.is_kept:
+            self._by_key.collect(self._held, self.dirty)
+        entries: dict[int, Any] = {}
+        for start_ms in self._by_key.starts(name, _EVER):
+            pair = self._entry(name, start_ms)
+            if pair is not MISSING:
+                entries[start_ms] = pair
         return entries
+
+    def _entry(self, name: Any, start_ms: int) -> Any:
+        """Returns (value, timestamp), None if the row is deleted, MISSING if the cache does not know it."""
+        entry = self.dirty.get(start_ms, NO_ROWS).get(name)
+        if entry is None:
+            entry = self._held.get(start_ms, NO_ROWS).get(name, MISSING)
+            if entry is MISSING:
+                return MISSING
+        elif entry[0] is None:
+            return None
+        return entry[:2] if self._values.keep else (self._values.decode(entry[0]), entry[1])
 
     def fetch_pairs(self, key: Any, from_ms: int, to_ms: int, reverse: bool = False) -> list[WindowRow]:  # noqa: FBT001, FBT002
         """Returns (start, value, timestamp) of a key's windows that start from ``from_ms`` to ``to_ms``."""
@@ -195,11 +247,11 @@ class WindowCache:
         """Returns the rows of all keys, in the order in which they lie below."""
         rows = {(key, start_ms): pair for key, start_ms, pair in self.below.scan(from_ms, to_ms, by_key=by_key)}
         keys = self.below.keys
-        for name in {**self._held, **self.dirty}:
-            key = keys.encode(name) if keys.keep else name
-            for start_ms, pair in self._entries(name).items():
-                if not from_ms <= start_ms <= to_ms:
-                    continue
+        for start_ms in {**self._held, **self.dirty}:
+            if not from_ms <= start_ms <= to_ms:
+                continue
+            for name in {**self._held.get(start_ms, NO_ROWS), **self.dirty.get(start_ms, NO_ROWS)}:
+                key, pair = keys.encode(name) if keys.keep else name, self._entry(name, start_ms)
                 if pair is None:
                     rows.pop((key, start_ms), None)
                 else:

@@ -8,28 +8,39 @@ from typing import Any
 
 from headrace.state.base import HeaderPairs, Store
 from headrace.state.buffer import MISSING
-from headrace.state.codec import UNKNOWN_TIMESTAMP, Codec, TypeGuard, escape
+from headrace.state.changes import Changes
+from headrace.state.codec import UNKNOWN_TIMESTAMP, Codec, TypeGuard
 from headrace.state.engine import Engine
 from headrace.state.segmented_rows import SegmentedRows
 from headrace.state.segments import Layout, Segments
+from headrace.state.starts_by_key import StartsByKey
 
 # start, value, timestamp
 WindowRow = tuple[int, Any, int]
 # key bytes, start, (value, timestamp)
 ScannedRow = tuple[bytes, int, tuple[Any, int]]
 
-_NO_ROWS: dict[int, Any] = {}
+NO_ROWS: dict[Any, Any] = {}
 
 
 class WindowRows(SegmentedRows):
     """At most one (value, timestamp) per key and window start.
 
-    ``dirty`` has what was written and ``_windows`` what is the same in the engine: by key, by start; None is a row that
-    is not there. ``_starts`` has the starts in order for those keys whose rows are all in memory, because they were
-    asked for a range of time.
+    ``dirty`` has what was written and ``_windows`` what is the same in the engine: by start, by key; None is a row that
+    is not there. By start first, because many keys share a window, and windows come and go as a whole.
     """
 
-    __slots__ = ("_guard", "_starts", "_windows", "_with_timestamp", "get_pair", "pairs", "put_pair")
+    __slots__ = (
+        "_by_key",
+        "_complete",
+        "_guard",
+        "_whole",
+        "_windows",
+        "_with_timestamp",
+        "get_pair",
+        "pairs",
+        "put_pair",
+    )
 
     get_pair: Callable[[Any, int], tuple[Any, int] | None]
     put_pair: Callable[..., None]
@@ -50,16 +61,23 @@ class WindowRows(SegmentedRows):
         self._with_timestamp = with_timestamp
         self.pairs = pairs
         self._guard = guard
-        self.dirty: dict[Any, dict[int, Any]]
-        self._windows: dict[Any, dict[int, Any]] = {}
-        self._starts: dict[Any, list[int]] = {}
+        self.dirty: dict[int, dict[Any, Any]]
+        self._windows: dict[int, dict[Any, Any]] = {}
+        # Windows whose rows are all in memory: the first of them was put when the engine had none of that time.
+        self._whole: set[int] = set()
+        # The starts of rows in memory by key, once somebody has asked for a range of time; and the keys of which
+        # all rows are in memory.
+        self._by_key = StartsByKey()
+        self._complete: set[Any] = set()
         self.get_pair = self._get()
         self.put_pair = self._put()
         self.reload()
 
     def _forget(self) -> None:
         self._windows.clear()
-        self._starts.clear()
+        self._whole.clear()
+        self._by_key.forget()
+        self._complete.clear()
 
     def _get(self) -> Callable[[Any, int], tuple[Any, int] | None]:
         dirty, windows, segments, load = self.dirty, self._windows, self.segments, self._load
@@ -68,22 +86,22 @@ class WindowRows(SegmentedRows):
         def get_object(key: Any, start_ms: int) -> tuple[Any, int] | None:
             if start_ms < segments.visible_from_ms:
                 return None
-            rows = dirty.get(key)
+            rows = dirty.get(start_ms)
             if rows is not None:
-                pair: tuple[Any, int] | None = rows.get(start_ms, MISSING)
+                pair: tuple[Any, int] | None = rows.get(key, MISSING)
                 if pair is not MISSING:
                     return pair
-            rows = windows.get(key)
-            pair = MISSING if rows is None else rows.get(start_ms, MISSING)
+            rows = windows.get(start_ms)
+            pair = MISSING if rows is None else rows.get(key, MISSING)
             return pair if pair is not MISSING else load(key, start_ms)
 
         def get_other(key: Any, start_ms: int) -> tuple[Any, int] | None:
             if start_ms < segments.visible_from_ms:
                 return None
             name = key if keep_keys else encode_key(key)
-            row = dirty.get(name, _NO_ROWS).get(start_ms, MISSING)
+            row = dirty.get(start_ms, NO_ROWS).get(name, MISSING)
             if row is MISSING:
-                row = windows.get(name, _NO_ROWS).get(start_ms, MISSING)
+                row = windows.get(start_ms, NO_ROWS).get(name, MISSING)
                 if row is MISSING:
                     row = load(name, start_ms)
             pair: tuple[Any, int] | None = row if keep_pairs or row is None else decode(row)
@@ -94,135 +112,160 @@ class WindowRows(SegmentedRows):
     def _put(self) -> Callable[..., None]:
         segments, dirty, guard, add = self.segments, self.dirty, self._guard, self._add
         encode_key, keep_keys, keep_pairs, encode = self.keys.encode, self.keys.keep, self.pairs.keep, self.pairs.encode
-        known, with_timestamp = guard.known, self._with_timestamp
+        known, with_timestamp, observe = guard.known, self._with_timestamp, self._observe
 
         def put_object(key: Any, start_ms: int, value: Any, timestamp_ms: int, headers: HeaderPairs = ()) -> None:
             if type(value) not in known:
                 guard.admit(value)
-            if not segments.live_from_ms <= start_ms <= segments.observed_ms and not segments.observe(start_ms):
+            if not segments.live_from_ms <= start_ms <= segments.observed_ms and not observe(start_ms):
                 return self._store.task.drop()
-            rows = dirty.get(key)
-            if rows is None or start_ms not in rows:
+            rows = dirty.get(start_ms)
+            if rows is None or key not in rows:
                 rows = add(key, start_ms)
-            rows[start_ms] = None if value is None else (value, timestamp_ms)
+            rows[key] = None if value is None else (value, timestamp_ms)
             return None
 
         def put_other(key: Any, start_ms: int, value: Any, timestamp_ms: int, headers: HeaderPairs = ()) -> None:
             if type(value) not in known:
                 guard.admit(value)
-            if not segments.observe(start_ms):
+            if not observe(start_ms):
                 return self._store.task.drop()
             row: Any = None if value is None else (value, timestamp_ms if with_timestamp else UNKNOWN_TIMESTAMP)
-            add(key if keep_keys else encode_key(key), start_ms)[start_ms] = (
-                row if keep_pairs or row is None else encode(row)
-            )
+            name = key if keep_keys else encode_key(key)
+            add(name, start_ms)[name] = row if keep_pairs or row is None else encode(row)
             return None
 
         return put_object if keep_keys and keep_pairs and with_timestamp else put_other
 
-    def _add(self, name: Any, start_ms: int) -> dict[int, Any]:
-        """Returns the dirty rows of a key, to which a row of that start will be added."""
-        rows = self.dirty.get(name)
+    def put_all(self, windows: dict[int, dict[Any, tuple[Any, int]]]) -> bool:
+        """Puts rows of whole windows at once; False, and nothing is done, if a single put might refuse one of them."""
+        newest_ms, oldest_ms = max(windows), min(windows)
+        if self._by_key.is_kept or not self.segments.takes(oldest_ms, newest_ms):
+            return False
+        for start_ms, rows in windows.items():
+            self._observe(start_ms)
+            known = self.dirty.get(start_ms)
+            if known is None:
+                self.dirty[start_ms] = rows
+            else:
+                known.update(rows)
+        return True
+
+    def _observe(self, start_ms: int) -> bool:
+        """Moves the clock to a start that is put; tells whether the store takes it."""
+        if start_ms > self.segments.observed_ms:
+            # Nothing of that time is in the engine, so all of it will be in memory.
+            self._whole.add(start_ms)
+        return self.segments.observe(start_ms)
+
+    def _add(self, name: Any, start_ms: int) -> dict[Any, Any]:
+        """Returns the dirty rows of a window, to which a row of that key will be added."""
+        rows = self.dirty.get(start_ms)
         if rows is None:
-            rows = self.dirty[name] = {}
-        starts = self._starts.get(name)
-        if starts is not None:
-            place = bisect_left(starts, start_ms)
-            if place == len(starts) or starts[place] != start_ms:
-                starts.insert(place, start_ms)
+            rows = self.dirty[start_ms] = {}
+        if self._by_key.is_kept:
+            self._by_key.add(name, start_ms)
         return rows
 
     def _load(self, name: Any, start_ms: int) -> tuple[Any, int] | None:
-        if self._everything or name in self._starts:
+        if (
+            start_ms > self.segments.observed_ms
+            or start_ms in self._whole
+            or self._everything
+            or name in self._complete
+        ):
             return None
         key = self.keys.encode(name) if self.keys.keep else name
         data = self.engine.get(self.layout.data(key, start_ms))
         row: Any = data if data is None or not self.pairs.keep else self.pairs.decode(data)
-        self._windows.setdefault(name, {})[start_ms] = row
+        self._windows.setdefault(start_ms, {})[name] = row
+        if self._by_key.is_kept:
+            self._by_key.add(name, start_ms)
         self._count += 1
         return row  # type: ignore[no-any-return]  # bytes for those who keep bytes
 
     def fetch_pairs(self, key: Any, from_ms: int, to_ms: int, reverse: bool = False) -> list[WindowRow]:  # noqa: FBT001, FBT002
         """Returns (start, value, timestamp) of a key's windows that start from ``from_ms`` to ``to_ms``."""
         name = key if self.keys.keep else self.keys.encode(key)
-        starts = self._starts.get(name)
-        if starts is None:
-            starts = self._complete(name)
+        if not self._by_key.is_kept:
+            self._by_key.collect(self._windows, self.dirty)
+        if name not in self._complete:
+            self._read_all(name)
+        starts = self._by_key.starts(name, self.segments.live_from_ms)
         first = bisect_left(starts, max(from_ms, self.segments.visible_from_ms))
-        dirty, rows = self.dirty.get(name, _NO_ROWS), self._windows.get(name, _NO_ROWS)
+        dirty, windows = self.dirty, self._windows
         decode = None if self.pairs.keep else self.pairs.decode
         found = []
         for start_ms in starts[first : bisect_right(starts, to_ms)]:
-            row = dirty[start_ms] if start_ms in dirty else rows[start_ms]
+            row = dirty.get(start_ms, NO_ROWS).get(name, MISSING)
+            if row is MISSING:
+                row = windows[start_ms][name]
             if row is not None:
                 value, timestamp_ms = row if decode is None else decode(row)
                 found.append((start_ms, value, timestamp_ms))
         if reverse:
             found.reverse()
-        if starts and starts[0] < self.segments.live_from_ms:
-            self._drop_expired(name)
         return found
 
-    def _complete(self, name: Any) -> list[int]:
+    def _read_all(self, name: Any) -> None:
+        """Brings all rows of a key into memory."""
         if not self._everything:
             key = self.keys.encode(name) if self.keys.keep else name
             decode = self.pairs.decode if self.pairs.keep else None
-            rows = {times[0]: data if decode is None else decode(data) for times, data in self._read_key(key)}
-            self._windows[name] = rows
-            self._count += len(rows)
+            for times, data in self._read_key(key):
+                self._windows.setdefault(times[0], {})[name] = data if decode is None else decode(data)
+                self._by_key.add(name, times[0])
+                self._count += 1
+        self._complete.add(name)
         self._count += 1
-        starts = {*self._windows.get(name, ()), *self.dirty.get(name, ())}
-        ordered = self._starts[name] = sorted(starts)
-        return ordered
 
     def _write_dirty(self) -> None:
-        engine, layout, live_from_ms = self.engine, self.layout, self.segments.live_from_ms
-        windows, encode_key, encode = self._windows, self.keys.encode, self.pairs.encode
-        keep_keys, keep_pairs, put, delete = self.keys.keep, self.pairs.keep, engine.put, engine.delete
-        # Many keys share few windows, so the parts of a name that come from the window are made once.
-        around: dict[int, tuple[bytes, bytes]] = {}
-        for name, rows in self.dirty.items():
-            key = encode_key(name) if keep_keys else name
-            escaped = escape(key)
-            for start_ms, row in rows.items():
-                if start_ms < live_from_ms:
-                    continue
-                parts = around.get(start_ms)
-                if parts is None:
-                    parts = around[start_ms] = layout.around(start_ms)
-                before, after = parts
-                if row is None:
-                    delete(before + escaped + after)
-                else:
-                    put(before + escaped + after, encode(row) if keep_pairs else row)
-                if layout.time_first:
-                    if row is None:
-                        delete(layout.index(key, start_ms))
-                    else:
-                        put(layout.index(key, start_ms), b"")
-            clean = windows.get(name)
+        live_from_ms, windows, layout = self.segments.live_from_ms, self._windows, self.layout
+        written: dict[bytes, bytes | None] = {}
+        for start_ms, rows in self.dirty.items():
+            if start_ms < live_from_ms:
+                continue
+            keys = self.keys.encode_all(rows) if self.keys.keep else list(rows)
+            data = self._encoded(list(rows.values()))
+            written.update(zip(layout.names(keys, start_ms), data, strict=True))
+            if layout.time_first:
+                marks = (None if each is None else b"" for each in data)
+                written.update(zip((layout.index(key, start_ms) for key in keys), marks, strict=True))
+            clean = windows.get(start_ms)
             if clean is None:
-                windows[name] = rows
+                windows[start_ms] = rows
             else:
                 clean.update(rows)
             self._count += len(rows)
+        if written:
+            self.engine.apply(Changes(rows=written))
+
+    def _encoded(self, rows: list[Any]) -> list[bytes | None]:
+        if not self.pairs.keep:
+            return rows
+        if None in rows:
+            encode = self.pairs.encode
+            return [None if row is None else encode(row) for row in rows]
+        return list[bytes | None](self.pairs.encode_all(rows))
 
     def _drop_all_expired(self) -> int:
-        for name in {**self._windows, **self._starts}:
-            self._drop_expired(name)
-        return sum(len(rows) for rows in self._windows.values()) + len(self._starts)
-
-    def _drop_expired(self, name: Any) -> None:
         live_from_ms = self.segments.live_from_ms
-        for rows in (self.dirty.get(name, _NO_ROWS), self._windows.get(name, _NO_ROWS)):
-            for start_ms in [start_ms for start_ms in rows if start_ms < live_from_ms]:
-                del rows[start_ms]
-        if name in self._starts:
-            starts = self._starts[name]
-            del starts[: bisect_left(starts, live_from_ms)]
-        if not self._windows.get(name, _NO_ROWS) and name not in self.dirty:
-            self._windows.pop(name, None)
-            self._starts.pop(name, None)
+        for start_ms in [start_ms for start_ms in self._windows if start_ms < live_from_ms]:
+            del self._windows[start_ms]
+        self._whole = {start_ms for start_ms in self._whole if start_ms >= live_from_ms}
+        return sum(map(len, self._windows.values())) + len(self._complete)
+
+    def _drop_most(self, limit: int) -> int:
+        # The newest windows are those that are asked for.
+        count = sum(map(len, self._windows.values()))
+        for start_ms in sorted(self._windows):
+            if count <= limit:
+                break
+            count -= len(self._windows.pop(start_ms))
+            self._whole.discard(start_ms)
+        self._by_key.forget()
+        self._complete.clear()
+        return count
 
     def scan(self, from_ms: int, to_ms: int, *, reverse: bool = False, by_key: bool = False) -> Iterator[ScannedRow]:
         """Returns the visible rows whose windows start from ``from_ms`` to ``to_ms``, in the order of the layout.

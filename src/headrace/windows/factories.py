@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from datetime import timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -38,7 +38,8 @@ def made_by_factories(windows: type[W]) -> type[W]:
 use TimeWindows.of_size_with_no_grace(…) or TimeWindows.of_size_and_grace(…)
     """
     # Any: every window class is a dataclass, which type[W] does not say.
-    init, names = windows.__init__, [field.name for field in fields(windows)]  # type: ignore[arg-type]
+    every = fields(windows)  # type: ignore[arg-type]
+    init, names = windows.__init__, [field.name for field in every if field.default is MISSING]
 
     @wraps(init)
     def settle(self: W, *given: Any, **named: Any) -> None:

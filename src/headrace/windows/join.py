@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from headrace.arguments import whole_number
@@ -29,6 +29,8 @@ class JoinWindows(metaclass=Factories):
     """How much later than the left record the right one may be."""
     grace_ms: int
     """How long late records are taken, and unmatched ones wait, after the window's end."""
+    eager: bool = field(default=False, repr=False)
+    """Whether unmatched records of a left or outer join come out at once, and again with a partner that comes later."""
 
     def __post_init__(self) -> None:
         for name in ("before_ms", "after_ms", "grace_ms"):
@@ -68,7 +70,7 @@ class JoinWindows(metaclass=Factories):
         >>> JoinWindows(before_ms=5, after_ms=5, grace_ms=0).before(timedelta(milliseconds=1)).before_ms
         1
         """
-        return JoinWindows(to_ms(difference, "JoinWindows: before"), self.after_ms, self.grace_ms)
+        return replace(self, before_ms=to_ms(difference, "JoinWindows: before"))
 
     def after(self, difference: timedelta) -> JoinWindows:
         """The same window, with another limit for right records that are later than the left one.
@@ -76,7 +78,18 @@ class JoinWindows(metaclass=Factories):
         >>> JoinWindows(before_ms=5, after_ms=5, grace_ms=0).after(timedelta(milliseconds=1)).after_ms
         1
         """
-        return JoinWindows(self.before_ms, to_ms(difference, "JoinWindows: after"), self.grace_ms)
+        return replace(self, after_ms=to_ms(difference, "JoinWindows: after"))
+
+    def with_eager_results(self) -> JoinWindows:
+        """The same window, but what a left or outer join finds unmatched does not wait for the window's end.
+
+        A record without a partner comes out at once, joined with None, and once more with each partner that comes
+        later: the results that Kafka Streams gave before 3.1, and that ksqlDB gives without GRACE PERIOD.
+
+        >>> JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=1)).with_eager_results().eager
+        True
+        """
+        return replace(self, eager=True)
 
     @property
     def size_ms(self) -> int:
