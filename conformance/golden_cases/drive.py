@@ -13,6 +13,7 @@ from typing import Any
 from golden_cases.case import Case, GoldenNode
 from golden_cases.dsl_build import STRING
 from golden_cases.effects import Effects
+from golden_cases.undone import Causes, UndoneDriver
 from headrace import ProcessorStateError, StreamsConfig, StreamsError, Topology
 from headrace.testing import TopologyTestDriver
 from headrace.testing.store_getters import StoreGetters
@@ -71,29 +72,31 @@ def innermost(error: BaseException) -> BaseException:
     return error
 
 
+def run_on_driver(case: Case, topology: Topology, settings: StreamsConfig, effects: Effects) -> Observed:
+    """Runs a case as it was recorded: one task, a record at a time."""
+    return _run(TopologyTestDriver(topology, settings, initial_wall_clock_ms=0), case, effects)
+
+
 def run_on_disk(case: Case, topology: Topology, settings: StreamsConfig, effects: Effects) -> Observed:
     """The same as ``run_on_driver``, with persistent stores in files."""
     with TemporaryDirectory() as directory:
-        return run_on_driver(case, topology, settings, effects, state_dir=directory)
+        driver = TopologyTestDriver(topology, settings, initial_wall_clock_ms=0, state_dir=directory)
+        return _run(driver, case, effects)
 
 
 def run_batched(case: Case, topology: Topology, settings: StreamsConfig, effects: Effects) -> Observed:
     """The same as ``run_on_driver``, with a task per sub-topology and a micro-batch per step."""
-    return run_on_driver(case, topology, settings, effects, batched=True)
+    return _run(TopologyTestDriver(topology, settings, initial_wall_clock_ms=0, batched=True), case, effects)
 
 
-def run_on_driver(
-    case: Case,
-    topology: Topology,
-    settings: StreamsConfig,
-    effects: Effects,
-    *,
-    state_dir: str | None = None,
-    batched: bool = False,
-) -> Observed:
-    """Applies the steps of a case to the test driver, reading all output topics after each."""
+def run_without(causes: Causes, case: Case, topology: Topology, settings: StreamsConfig, effects: Effects) -> Observed:
+    """The same as ``run_batched``, without some causes of differences."""
+    return _run(UndoneDriver(topology, settings, causes), case, effects)
+
+
+def _run(driver: TopologyTestDriver, case: Case, effects: Effects) -> Observed:
+    """Applies the steps of a case to a test driver, reading all output topics after each."""
     observed = Observed()
-    driver = TopologyTestDriver(topology, settings, initial_wall_clock_ms=0, state_dir=state_dir, batched=batched)
     try:
         inputs = {name: driver.create_input_topic(name, STRING, STRING) for name in case["topics"]}
         outputs = {name: driver.create_output_topic(name, STRING, STRING) for name in sorted(case["outputs"])}

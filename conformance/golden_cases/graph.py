@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from golden_cases.case import Case, GoldenNode
@@ -50,17 +50,24 @@ class CaseGraph:
                         children[sink].add(name)
         return children
 
-    def below(self, starts: Iterable[str], *, through: frozenset[str] | None = None) -> set[str]:
-        """Returns nodes and all that hangs on them; with ``through``, only behind an operation of that kind."""
+    def below(
+        self, starts: Iterable[str], *, through: Callable[[GoldenNode], bool] | None = None, itself: bool = True
+    ) -> set[str]:
+        """Returns nodes and all that hangs on them.
+
+        With ``through``, only from an operation of that kind on; unless ``itself``, a start is not yet one.
+        """
         seen: set[tuple[str, bool]] = set()
-        waiting = [(name, through is None) for name in starts]
+        waiting = [(name, self._is(name, through) if itself else through is None) for name in starts]
         while waiting:
             name, behind = waiting.pop()
-            behind = behind or (through is not None and self.nodes[name]["op"] in through)
             if (name, behind) not in seen:
                 seen.add((name, behind))
-                waiting += [(child, behind) for child in self._children[name]]
+                waiting += [(child, behind or self._is(child, through)) for child in self._children[name]]
         return {name for name, behind in seen if behind}
+
+    def _is(self, name: str, kind: Callable[[GoldenNode], bool] | None) -> bool:
+        return kind is None or kind(self.nodes[name])
 
     def topics(self, nodes: Iterable[str]) -> set[str]:
         """Returns the output topics that nodes write; an extractor may write any that begins with its topic."""

@@ -14,7 +14,7 @@ from time import perf_counter
 from golden_cases.case import Case, load_functions, parse
 from golden_cases.compare import Variant, building_difference, optimizations, variant
 from golden_cases.effects import EffectFile
-from golden_cases.judge import Verdict, judge_run, reference_run
+from golden_cases.judge import Again, Verdict, judge_run
 from golden_cases.spark import SparkRun, run_alone, run_together
 from headrace.topology.levels import back_edges, levels
 
@@ -157,7 +157,7 @@ def run_pack(pack: Pack) -> Packed:
                 [spark for _, spark in runs], directory, on_spark=on_spark, restart_every=restart_every
             )
     verdicts = [
-        (str(run.case["id"]), _judge(run, spark, wanted.functions, strict=pack.strict))
+        (str(run.case["id"]), _judge(run, spark, wanted, strict=pack.strict))
         for (run, spark), wanted in zip(runs, pack.runs, strict=True)
     ]
     return Packed(verdicts, perf_counter() - begun, batches)
@@ -170,10 +170,6 @@ def _make(wanted: Wanted, effects_path: Path) -> tuple[Variant, SparkRun]:
     return run, SparkRun(case, run.topology, run.config, effects)
 
 
-def _judge(run: Variant, spark: SparkRun, functions: Path, *, strict: bool) -> Verdict:
-    return judge_run(
-        run,
-        spark.observed,
-        lambda: reference_run(run.case, load_functions(functions), optimized=run.optimized),
-        strict=strict,
-    )
+def _judge(run: Variant, spark: SparkRun, wanted: Wanted, *, strict: bool) -> Verdict:
+    again = Again(run.case, load_functions(wanted.functions), wanted.optimization)
+    return judge_run(run, spark.observed, again, strict=strict)
