@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,19 +13,23 @@ if TYPE_CHECKING:
     from headrace.topics.kafka import KafkaLog
 
 
+LOGS = ("embedded", "kafka")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--log",
         action="append",
-        choices=["embedded", "kafka"],
-        help="run the contract of the topic log on this one; with kafka also the tests that need a broker",
+        choices=LOGS,
+        help="run tests that take a log on this one only; may be repeated. By default those of the topic log run on "
+        "all, and those on Spark on the embedded log, and on Kafka if they say so",
     )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "kafka" in (config.getoption("--log") or []) or "kafka" in config.getoption("-m"):
+    if "kafka" in (config.getoption("--log") or LOGS):
         return
-    skip = pytest.mark.skip(reason="needs a Kafka broker: say --log kafka")
+    skip = pytest.mark.skip(reason="needs a Kafka broker, and --log says that there is none")
     for item in items:
         if item.get_closest_marker("kafka") is not None:
             item.add_marker(skip)
@@ -38,13 +44,25 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     directory = tmp_path_factory.mktemp("kafka")
     # Compaction is looked for after fifteen seconds otherwise.
-    address = start_broker(directory, settings={"log.cleaner.backoff.ms": "100"}).bootstrap_servers
+    started = start_broker(directory, settings={"log.cleaner.backoff.ms": "100"})
+    address = started.bootstrap_servers
+    # It belongs to nobody, so that it would outlive tests that are killed.
+    watch = 'while kill -0 "$1"; do sleep 1; done; case "$(ps -ww -o command= -p "$2")" in *"$3"*) kill "$2";; esac'
+    watcher = subprocess.Popen(
+        ["/bin/sh", "-c", watch, "sh", str(os.getpid()), str(started.pid), str(started.directory)],
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         # Clients are shared as long as one handle is open.
         with KafkaLog(address):
             yield address
     finally:
         stop_broker(directory)
+        watcher.kill()
+        watcher.wait()
 
 
 @pytest.fixture
@@ -53,8 +71,8 @@ def kafka(broker: str) -> Iterator[KafkaLog]:
     from headrace.topics.kafka import KafkaLog
 
     with KafkaLog(broker) as log:
-        for name in log.topics():
-            log.delete_topic(name)
         for application in ("app", "one", "two"):
             log.reset_application(application)
+        for name in log.topics():
+            log.delete_topic(name)
         yield log

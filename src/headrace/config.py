@@ -67,7 +67,7 @@ class StreamsConfig:
 
     >>> config = StreamsConfig(application_id="orders", statestore_cache_max_bytes=0)
     >>> config.processing_guarantee, config.commit_interval_ms
-    ('at_least_once', 30000)
+    ('exactly_once_v2', 100)
     >>> StreamsConfig(num_standby_replicas=-1)
     Traceback (most recent call last):
     ...
@@ -107,16 +107,20 @@ class StreamsConfig:
     """Which time records have where a topology does not say it."""
 
     processing_guarantee: str = setting(
-        "at_least_once",
+        "exactly_once_v2",
         "processing.guarantee",
         Kind.CHOICE,
         choices=("at_least_once", "exactly_once_v2"),
     )
-    """``at_least_once`` or ``exactly_once_v2``."""
+    """``exactly_once_v2``, or ``at_least_once``: without transactions on Kafka, a failure may write results twice."""
+    on_offset_out_of_range: str = setting(
+        "fail", "on.offset.out.of.range", Kind.CHOICE, choices=("fail", "earliest", "latest")
+    )
+    """When records are gone that were not read yet: ``fail``, or go on at the ``earliest`` or ``latest`` ones."""
     commit_interval: timedelta | None = setting(None, "commit.interval.ms", Kind.DURATION, minimum=0, optional=True)
     """How often progress is saved and caches are flushed. On Spark, None: as soon as there is input.
 
-    Kafka's defaults, which a connection to Kafka uses, are 30 s, and 100 ms with ``exactly_once_v2``.
+    Kafka Streams' own defaults are 100 ms, and 30 s with ``at_least_once``.
     """
     poll: timedelta = setting(timedelta(milliseconds=100), "poll.ms", Kind.DURATION, minimum=0)
     """How long to wait for input before clocks are looked at."""
@@ -211,6 +215,19 @@ class StreamsConfig:
         "INFO", "metrics.recording.level", Kind.CHOICE, choices=("INFO", "DEBUG", "TRACE")
     )
     """How detailed metrics are."""
+    http_listen: str | None = setting(None, "http.listen", Kind.TEXT, optional=True)
+    """Where stores, metrics and the console are served, as ``host:port``; None: nowhere. Port 0 is one that is free."""
+    # Not printed: configurations end up in logs.
+    http_token: str | None = field(
+        default=None, repr=False, metadata={"setting": Setting("http.token", Kind.TEXT, optional=True)}
+    )
+    """What every request must send as ``Authorization: Bearer …``; None lets everybody ask who can reach the port."""
+    http_tls_certificate: str | os.PathLike[str] | None = setting(
+        None, "http.tls.certificate", Kind.PATH, optional=True
+    )
+    """File with the certificate of the server; None serves without TLS."""
+    http_tls_key: str | os.PathLike[str] | None = setting(None, "http.tls.key", Kind.PATH, optional=True)
+    """File with the key of the certificate."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     """Settings of Kafka clients, internal topics and Spark, by their prefixed names."""
 
@@ -227,26 +244,10 @@ class StreamsConfig:
                 message = f"extras: '{name}' must begin with one of {', '.join(PREFIXES)}{hint}"
                 raise ConfigError(message)
         self._set("extras", dict(extras))
-        self._check_transaction_timeout()
 
     def _set(self, name: str, value: Any) -> None:
         # Frozen for users, but a value's other spellings are settled here, once.
         object.__setattr__(self, name, value)
-
-    def _check_transaction_timeout(self) -> None:
-        if not self.exactly_once:
-            return
-        timeout_ms = self.extras.get("producer.transaction.timeout.ms", 10_000)
-        if not str(timeout_ms).isdecimal():
-            found = describe_value(timeout_ms)
-            message = f"extras: 'producer.transaction.timeout.ms' must be a whole number, got {found}"
-            raise ConfigError(message)
-        if int(timeout_ms) < self.commit_interval_ms:
-            message = (
-                f"commit_interval is {self.commit_interval_ms} ms, and the transaction timeout is {timeout_ms} ms, "
-                "so every transaction would be aborted; shorten it, or raise 'producer.transaction.timeout.ms'"
-            )
-            raise ConfigError(message)
 
     @classmethod
     def of(cls, source: StreamsConfig | Mapping[str, Any] | None = None) -> StreamsConfig:

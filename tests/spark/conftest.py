@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace import StreamsConfig
+from headrace import EmbeddedLog, StreamsConfig
 from tests.spark.stand import MASTER, Stand
 
 
@@ -22,8 +22,19 @@ def spark_context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     close_session(session)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "stand" in metafunc.fixturenames:
+        marked = [name for name in ("both_logs", "kafka") if metafunc.definition.get_closest_marker(name)]
+        usual = {"both_logs": ["embedded", "kafka"], "kafka": ["kafka"]}[marked[0]] if marked else ["embedded"]
+        names = usual if "kafka" in marked else metafunc.config.getoption("--log") or usual
+        logs = {"embedded": pytest.param("embedded"), "kafka": pytest.param("kafka", marks=pytest.mark.kafka)}
+        metafunc.parametrize("stand", [logs[name] for name in names], indirect=True)
+
+
 @pytest.fixture
-def stand(tmp_path: Path, spark_context: None) -> Iterator[Stand]:
-    made = Stand(tmp_path)
-    yield made
-    made.log.close()
+def stand(request: pytest.FixtureRequest, tmp_path: Path, spark_context: None) -> Iterator[Stand]:
+    if request.param == "kafka":
+        yield Stand(tmp_path, request.getfixturevalue("kafka"))
+        return
+    with EmbeddedLog(tmp_path / "log", sync="none") as log:
+        yield Stand(tmp_path, log)

@@ -1,4 +1,4 @@
-"""A log in a temporary directory, and applications that run on it, on Spark."""
+"""A log, and applications that run on it, on Spark."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
 from headrace.spark.batch import BatchReport
-from headrace.topics.log import Output
+from headrace.topics.log import Output, TopicLog
+
+if TYPE_CHECKING:
+    from headrace.topics.kafka import KafkaLog
 
 LONG = timedelta(minutes=2)
 MASTER = "local[2,2]"
@@ -19,9 +22,11 @@ MASTER = "local[2,2]"
 class Stand:
     """A log with topics, and applications that run on it until their input is used up."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, log: EmbeddedLog | KafkaLog) -> None:
         self.directory = directory
-        self.log = EmbeddedLog(directory / "log", sync="none")
+        self.log: TopicLog = log
+        # This is all that an application is told of Kafka.
+        self.servers = None if isinstance(log, EmbeddedLog) else log.bootstrap_servers
         self.batches: list[BatchReport] = []
         self._read: dict[tuple[str, int], int] = {}
 
@@ -46,12 +51,14 @@ class Stand:
 
     def config(self, **settings: Any) -> StreamsConfig:
         known = {"application_id": "app", "state_dir": str(self.directory), "spark.master": MASTER}
+        if self.servers is not None:
+            known["bootstrap_servers"] = self.servers
         return StreamsConfig.of({**known, **settings})
 
     def streams(self, build: Callable[[StreamsBuilder], Any], **settings: Any) -> Streams:
         builder = StreamsBuilder()
         build(builder)
-        streams = Streams(builder.build(), self.config(**settings), log=self.log)
+        streams = Streams(builder.build(), self.config(**settings), log=self.log if self.servers is None else None)
         streams.add_batch_listener(self.batches.append)
         return streams
 

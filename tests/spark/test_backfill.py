@@ -16,7 +16,7 @@ import pytest
 from headrace import Consumed, EmbeddedLog, JoinWindows, Produced, Serdes, StreamsBuilder, StreamsConfig, TimeWindows
 from headrace.spark.plan import Plan, Range
 from headrace.spark.planner import Planner
-from headrace.topics.log import Output
+from headrace.topics.log import Output, TopicLog
 from headrace.topology.topology import Topology
 from tests.spark.faults.undisturbed import Undisturbed
 from tests.spark.stand import Stand
@@ -67,7 +67,7 @@ def records(count: int, seed: int) -> list[Output]:
     ]
 
 
-def fill(log: EmbeddedLog) -> None:
+def fill(log: TopicLog) -> None:
     for topic, count, seed in ("dense", DENSE, 1), ("sparse", SPARSE, 2):
         log.create_topic(topic, partitions=2)
         log.append(topic, records(count, seed))
@@ -75,7 +75,7 @@ def fill(log: EmbeddedLog) -> None:
         log.create_topic(topic, partitions=2)
 
 
-def results(log: EmbeddedLog) -> dict[str, Any]:
+def results(log: TopicLog) -> dict[str, Any]:
     """Returns the pairs that were joined, and all counts by user and window, in their order."""
     joined: Counter[tuple[int, int]] = Counter()
     counts: dict[str, list[int]] = {}
@@ -142,6 +142,7 @@ def test_one_batch_gives_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.both_logs
 def test_backfill_on_spark(stand: Stand) -> None:
     fill(stand.log)
     stand.run(build, statestore_cache_max_bytes=0, max_batch_records=4_000)

@@ -37,6 +37,7 @@ def counts_by_value(builder: StreamsBuilder) -> None:
     grouped.count(materialized=Materialized("counts")).to_stream().to("out", Produced(value_serde=Serdes.json()))
 
 
+@pytest.mark.both_logs
 def test_a_stateless_topology_is_a_plain_map(stand: Stand) -> None:
     stand.topic("in", 3)
     stand.write("in", *((f"k{number}", number, number) for number in range(20)))
@@ -53,6 +54,7 @@ def test_a_stateless_topology_is_a_plain_map(stand: Stand) -> None:
     assert stand.read("out") == [("k", 1000, 100)]
 
 
+@pytest.mark.both_logs
 def test_counts_go_on_after_a_restart(stand: Stand) -> None:
     stand.topic("in", 2)
     stand.write("in", *((f"k{number}", number % 3, number) for number in range(30)))
@@ -87,6 +89,7 @@ def test_a_lost_working_copy_is_rebuilt(stand: Stand) -> None:
     assert stand.read("out") == [("1", 2, 11), ("1", 3, 12)]
 
 
+@pytest.mark.both_logs
 def test_joins_windows_and_suppression(stand: Stand) -> None:
     for topic in ("orders", "payments"):
         stand.topic(topic, 2)
@@ -115,6 +118,7 @@ def test_joins_windows_and_suppression(stand: Stand) -> None:
     assert last == {"ada@0": 25, "ada@10000": 75, "bob@0": 20, "bob@10000": 70}
 
 
+@pytest.mark.both_logs
 def test_a_foreign_key_join_answers_over_a_back_edge(stand: Stand) -> None:
     stand.topic("orders", 2)
     stand.topic("users", 2)
@@ -191,6 +195,7 @@ def test_pause_and_resume(stand: Stand) -> None:
     assert stand.read("out") == [("1", 1, 1)]
 
 
+@pytest.mark.both_logs
 def test_a_topic_that_matches_a_pattern_later_is_read(stand: Stand) -> None:
     stand.topic("orders-eu")
     stand.write("orders-eu", ("a", 1, 1))
@@ -218,6 +223,7 @@ def test_a_topic_that_matches_a_pattern_later_is_read(stand: Stand) -> None:
     assert stand.read("out") == [("a", 1, 1), ("a", 2, 2)]
 
 
+@pytest.mark.both_logs
 def test_a_topic_is_chosen_record_by_record(stand: Stand) -> None:
     stand.topic("in")
     stand.write("in", ("a", "red", 1), ("b", "blue", 2))
@@ -262,6 +268,7 @@ def test_failed_records_go_to_the_dead_letter_topic(stand: Stand) -> None:
     assert streams.metrics()["dropped-records-total"] == 1
 
 
+@pytest.mark.both_logs
 def test_input_that_was_removed_unread_is_an_error(stand: Stand) -> None:
     stand.topic("in")
     stand.write("in", ("k", 1, 1))

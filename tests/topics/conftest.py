@@ -24,7 +24,7 @@ KAFKA_DIFFERENCES = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "log" in metafunc.fixturenames:
-        names = metafunc.config.getoption("--log") or ["embedded"]
+        names = metafunc.config.getoption("--log") or ["embedded", "kafka"]
         metafunc.parametrize("log", [_log(name, metafunc.function.__name__) for name in names], indirect=True)
 
 

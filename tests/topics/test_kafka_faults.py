@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,18 @@ def test_batch_of_a_killed_writer_is_written_once(kafka: KafkaLog, *, commits: b
     winner = "killed" if commits else "replayed"
     expected = [f"{winner}-{batch}" for batch in range(3) for _ in range(3)]
     assert [value for _, _, value in keyed(everything(kafka, "out"))] == expected
+
+
+def test_what_a_killed_writer_has_left_open_is_ended_at_the_next_start(kafka: KafkaLog) -> None:
+    kafka.create_topic("out")
+    commit(kafka, 0, {"out": [record("k", "committed")]})
+    killed_writer(kafka, 1, "open", commits=False)
+    kafka.append("out", [record("k", "behind")])
+    target = ("out", 0)
+    assert kafka.end_offsets([target])[target] < kafka.end_offsets([target], stable=False)[target]
+    assert kafka.discard_staged("app") == 1
+    assert kafka.wait_for_data({target: kafka.end_offsets([target], stable=False)[target] - 1}, timedelta(seconds=5))
+    assert [value for _, _, value in keyed(everything(kafka, "out"))] == ["committed", "behind"]
 
 
 def test_log_goes_on_when_its_broker_was_restarted(tmp_path: Path) -> None:

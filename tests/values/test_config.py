@@ -19,8 +19,7 @@ from headrace.timestamps import WallclockTimestampExtractor
 def test_defaults_are_kafkas() -> None:
     config = StreamsConfig()
     assert config.statestore_cache_max_bytes == 10485760
-    assert config.commit_interval_ms == 30_000
-    assert config.processing_guarantee == "at_least_once"
+    assert StreamsConfig(processing_guarantee="at_least_once").commit_interval_ms == 30_000
     assert config.max_task_idle == timedelta(0)
     assert config.num_standby_replicas == 0
     assert config.replication_factor == -1
@@ -165,11 +164,11 @@ def test_impossible_values_are_refused(settings: dict[str, Any], message: str) -
         StreamsConfig(**settings)
 
 
-def test_commit_interval_must_fit_into_a_transaction() -> None:
-    settings: dict[str, Any] = {"processing.guarantee": "exactly_once_v2", "commit.interval.ms": 20_000}
-    with pytest.raises(ConfigError, match="commit_interval is 20000 ms, and the transaction timeout is 10000 ms"):
-        StreamsConfig.of(settings)
-    assert StreamsConfig.of(settings | {"producer.transaction.timeout.ms": 60_000}).exactly_once
+def test_guarantee_is_exactly_once_unless_less_is_asked_for() -> None:
+    assert StreamsConfig().exactly_once
+    assert not StreamsConfig(processing_guarantee="at_least_once").exactly_once
+    # A transaction is as long as the writing of results, not as the interval.
+    assert StreamsConfig.of({"commit.interval.ms": 60_000}).exactly_once
 
 
 @pytest.mark.parametrize(("given", "kept"), [("rocksDB", "disk"), ("in_memory", "memory"), ("memory", "memory")])
@@ -243,6 +242,10 @@ def test_every_setting_has_a_dotted_name_of_its_own() -> None:
         errors_dead_letter_queue_topic_name="failed",
         checkpoint_dir="checkpoint",
         log_dir="log",
+        http_listen="localhost:0",
+        http_token="secret",
+        http_tls_certificate="certificate.pem",
+        http_tls_key="key.pem",
     ).to_mapping()
     # All but the extras, and the processor wrapper, which is None here.
     assert len(mapping) == len(dataclasses.fields(StreamsConfig)) - 2

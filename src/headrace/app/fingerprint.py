@@ -151,7 +151,8 @@ def _problems(old: Fingerprint, new: Fingerprint) -> Iterator[_Problem]:
         elif after is None and before is not None:
             yield f"sub-topology {number}, which read {_inputs(before)}, is gone", "go back to the former topology"
         elif before is not None and after is not None:
-            yield from _changed(number, before, after, _homes(old).keys() & _homes(new).keys())
+            stores, keeps_state = _homes(old).keys() & _homes(new).keys(), old.keeps_state or new.keeps_state
+            yield from _changed(number, before, after, stores, keeps_state=keeps_state)
 
 
 def _moved(old: Fingerprint, new: Fingerprint) -> Iterator[_Problem]:
@@ -161,16 +162,17 @@ def _moved(old: Fingerprint, new: Fingerprint) -> Iterator[_Problem]:
             yield f"the store '{store}' was in sub-topology {number} and is now in sub-topology {home}", remedy
 
 
-def _changed(number: int, before: Part, after: Part, kept: set[str]) -> Iterator[_Problem]:
+def _changed(number: int, before: Part, after: Part, kept: set[str], *, keeps_state: bool) -> Iterator[_Problem]:
     where = f"sub-topology {number}"
     yield from _changed_stores(where, before, after, kept)
     if set(before.inputs) != set(after.inputs) or before.patterns != after.patterns:
         yield f"{where} read {_inputs(before)} and now reads {_inputs(after)}", _naming_topics(before, after)
     for topic in sorted(before.inputs.keys() & after.inputs.keys()):
-        if before.inputs[topic] != after.inputs[topic]:
+        # Who remembers nothing can have any number of tasks.
+        if keeps_state and before.inputs[topic] != after.inputs[topic]:
             what = f"{where}: '{topic}' had {before.inputs[topic]} partitions and now has {after.inputs[topic]}"
             yield what, "keys would go to tasks that do not have their state: bring the former number back"
-    if before.inputs == after.inputs and before.tasks != after.tasks:
+    if keeps_state and before.inputs == after.inputs and before.tasks != after.tasks:
         what = f"{where} had {before.tasks} tasks and now has {after.tasks}, by the topics that its pattern matches"
         yield what, "let the pattern match topics with as many partitions as before"
     if before.level != after.level:

@@ -7,7 +7,7 @@ from errno import EACCES, EDQUOT, EFBIG, ENOSPC, EPERM, EROFS
 from pathlib import Path
 
 from headrace.config import StreamsConfig
-from headrace.errors import ConfigError, StateDirectoryError, UnsupportedOperationError
+from headrace.errors import ConfigError, StateDirectoryError
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.log import TopicLog
 
@@ -71,11 +71,10 @@ def checkpoint_directory(config: StreamsConfig) -> Path:
 def open_log(config: StreamsConfig) -> TopicLog:
     """Opens the log that the configuration names; close it after use."""
     if config.bootstrap_servers is not None:
-        message = (
-            f"bootstrap_servers is '{config.bootstrap_servers}', but topics of Kafka cannot be read yet; "
-            "leave it out to use the embedded log"
-        )
-        raise UnsupportedOperationError(message)
+        # Imported here: the client of Kafka is optional.
+        from headrace.topics.kafka import KafkaLog
+
+        return KafkaLog.of(config)
     return EmbeddedLog(log_directory(config), sync="none" if config.log_sync == "none" else "commit")
 
 

@@ -25,7 +25,7 @@ from headrace.topics.log import TopicLog
 logger = logging.getLogger(__name__)
 
 # What tasks keep: their own stores, and the copies of global tables.
-_WORKING_COPY = re.compile(r"-?\d+_\d+|global.*")
+_WORKING_COPY = re.compile(r"-?\d+_\d+|global.*|views")
 # A checkpoint directory that the user has named may hold other things, too.
 _CHECKPOINT = (
     "commits",

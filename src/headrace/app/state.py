@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
@@ -92,6 +93,8 @@ class StateChanges:
         self.ended = Latch()
         """Set once the last state is reached and the listener has heard of it."""
         self._state = StreamsState.CREATED
+        self.since_ms = int(time.time() * 1000)
+        """When the state has changed last."""
         self._callbacks = callbacks
         # Reentrant: a signal handler may close the application while its own thread is in here.
         self._lock = threading.RLock()
@@ -108,6 +111,8 @@ class StateChanges:
             old = self._state
             if not old.can_become(new):
                 return None
+            if new is not old:
+                self.since_ms = int(time.time() * 1000)
             self._state = new
             self._untold.append((new, old))
         self._tell()

@@ -18,13 +18,17 @@ from headrace.app.engine import Batch, BatchListener, Engine, EngineFactory, spa
 from headrace.app.latch import Latch
 from headrace.app.opening import Opened
 from headrace.app.places import open_log
+from headrace.app.queries import OwnViews, Queries
 from headrace.app.reset import reset_application
+from headrace.app.serving import Seen, Serving
 from headrace.app.signals import closing_on_signals
 from headrace.app.state import StateChanges, StateListener, StreamsState
 from headrace.app.uncaught import ask, shut_down_client
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, StreamsError
 from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExceptionResponse
+from headrace.metrics.names import MetricName, Metrics
+from headrace.metrics.recording import BatchFigures, Recording
 from headrace.topics.log import TopicLog
 from headrace.topology.queryable import changelogs_of
 from headrace.topology.topology import Topology
@@ -32,13 +36,14 @@ from headrace.topology.topology import Topology
 logger = logging.getLogger(__name__)
 
 
-class Streams:
+class Streams(Queries):
     """Runs a topology on Spark until it is closed; Kafka Streams calls it ``KafkaStreams``.
 
     It runs in a thread of its own; ``run()`` waits for it and closes it when the process is asked to stop. As a context
     manager it is started and closed. State, progress and results survive any end: the next start goes on behind the
     last micro-batch that was committed. ``log`` is a log that is open already and stays open; without it the one that
-    the configuration names is opened.
+    the configuration names is opened. ``http`` serves stores, metrics and the console at an address such as
+    ``localhost:8080``, instead of the one that the configuration names.
 
     >>> from headrace import StreamsBuilder
     >>> builder = StreamsBuilder()
@@ -55,6 +60,7 @@ class Streams:
         *,
         log: TopicLog | None = None,
         engine: EngineFactory | None = None,
+        http: str | None = None,
     ) -> None:
         self._topology = checked_topology(topology)
         self._config = checked_config(config)
@@ -62,6 +68,7 @@ class Streams:
         self._make_engine = engine
         self._callbacks = Callbacks()
         self._changes = StateChanges(self._callbacks)
+        self._own_views = OwnViews(self._topology, self._config, lambda: self.state)
         self._handler: StreamsUncaughtExceptionHandler = shut_down_client
         self._batch_listeners: list[BatchListener] = []
         self._alone = threading.Lock()
@@ -72,6 +79,10 @@ class Streams:
         self._stopping = Latch()
         self._backoff = Backoff()
         self._started_ms: int | None = None
+        client_id = self._config.client_id or self._config.application_id
+        self._recording = Recording(client_id)
+        seen = Seen(self, self._own_views, lambda: (self.state.name, self._changes.since_ms), _now_ms)
+        self._serving = Serving(seen, http if http is not None else self._config.http_listen)
         self._failures = 0
         self._failure: BaseException | None = None
 
@@ -128,10 +139,12 @@ class Streams:
         with self._exclusively("start()"):
             self._check_created("start()")
             make_engine = self._make_engine or spark_engine()
+            self._serving.check()
             self._opened = Opened.by(self._topology, self._config, self._log)
             try:
                 self._launch(make_engine, self._opened, available_now=available_now)
             except BaseException:
+                self._serving.close()
                 self._opened.close()
                 raise
         return self
@@ -150,10 +163,12 @@ class Streams:
             self._engine = engine
             if self._paused:
                 engine.pause()
+        self._own_views.open(opened.log, opened.directory)
+        self._serving.open(opened.log, opened.directory)
         if self._changes.become(StreamsState.REBALANCING) is None:
             message = f"application '{self._config.application_id}' was closed while it started; make a new Streams"
             raise IllegalStateError(message)
-        self._started_ms = int(time.time() * 1000)
+        self._started_ms = _now_ms()
         # Not a daemon: a program that forgets to wait must not kill its engine in the middle of a batch.
         name = f"headrace-{self._config.application_id}"
         thread = threading.Thread(target=self._live, args=(engine, opened, available_now), name=name, daemon=False)
@@ -189,6 +204,7 @@ class Streams:
     def _goes_on_after(self, error: Exception) -> bool:
         """Asks what a failure leads to; True once it is time to try again."""
         self._failures += 1
+        self._serving.seen.failed(error)
         # Whole only if it goes on: otherwise wait(), or leaving the context, raises it.
         logger.error("application '%s' failed: %s", self._config.application_id, error)
         if self._stopping.is_set:
@@ -212,6 +228,8 @@ class Streams:
             self._changes.become(StreamsState.PENDING_SHUTDOWN)
             last = StreamsState.NOT_RUNNING
         # Whoever is told of the last state may start the next instance.
+        self._serving.close()
+        self._own_views.close()
         opened.close()
         self._changes.become(last)
 
@@ -223,6 +241,10 @@ class Streams:
     def on_batch(self, batch: Batch) -> None:
         """The engine's call: a micro-batch is committed."""
         self._backoff.reset()
+        if isinstance(batch, BatchFigures):
+            letters = self._config.errors_dead_letter_queue_topic_name
+            self._recording.add(batch, getattr(batch, "tasks", ()), dead_letters=letters)
+            self._serving.on_batch(batch)
         self.on_started()
         for listener in tuple(self._batch_listeners):
             self._callbacks.call("a batch listener", listener, batch)
@@ -297,6 +319,7 @@ class Streams:
     def _set_paused(self, *, paused: bool) -> None:
         with self._engine_lock:
             self._paused = paused
+            self._serving.seen.paused()
             if self._engine is not None:
                 (self._engine.pause if paused else self._engine.resume)()
 
@@ -304,17 +327,38 @@ class Streams:
     def is_paused(self) -> bool:
         return self._paused
 
-    def metrics(self) -> dict[str, Any]:
-        """Returns the engine's counters, and how the application is."""
-        engine = self._engine
-        return {
+    @property
+    def http_address(self) -> str | None:
+        """Where the console, the stores and the metrics are served; None if they are not."""
+        return self._serving.url
+
+    def metrics(self) -> Metrics:
+        """Returns all metrics by `MetricName`, under Kafka Streams' names.
+
+        Those of the whole application also have plain names: ``metrics()["records-consumed-total"]``.
+        """
+        engine, recording = self._engine, self._recording
+        summary = {
             **({} if engine is None else engine.metrics()),
+            **recording.summary(),
             "application-id": self._config.application_id,
             "state": self.state.name,
             "is-paused": self._paused,
             "started-ms": self._started_ms,
             "failures-total": self._failures,
         }
+        own: dict[MetricName, Any] = {
+            recording.client_metric(name): value
+            for name, value in (
+                ("application-id", self._config.application_id),
+                ("state", self.state.name),
+                ("paused", int(self._paused)),
+                ("failed-stream-threads", self._failures),
+                ("alive-stream-threads", int(self.state.is_running_or_rebalancing)),
+                ("start-time-ms", self._started_ms or 0),
+            )
+        }
+        return Metrics(own | recording.values(), summary)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -345,3 +389,7 @@ class Streams:
             where = f"application '{self._config.application_id}'"
             message = f"{where}: {call} is not possible in state {self.state.name}: {remedy}"
             raise IllegalStateError(message)
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -36,8 +36,8 @@ class WantedTopic:
 
 def external_partitions(topology: Topology, application_id: str, log: TopicLog) -> dict[str, int]:
     """Returns the partitions of all topics of the log but the application's own."""
-    others = topics_of_others(topology, application_id, log.topics())
-    return {topic: log.describe_topic(topic).partitions for topic in others}
+    counts = log.partition_counts()
+    return {topic: counts[topic] for topic in topics_of_others(topology, application_id, counts)}
 
 
 def check_sources(topology: Topology, external: Mapping[str, int]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from headrace.app.places import log_directory
+from headrace.app.places import log_directory, open_log
+from headrace.cli.settings import read_settings
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownTopicError, did_you_mean
 from headrace.topics.embedded import EmbeddedLog
@@ -28,12 +29,15 @@ class Places:
 
     state_dir: str | None = None
     log_dir: str | None = None
+    bootstrap_servers: str | None = None
+    client_config: str | None = None
     debug: bool = False
 
     def settings(self) -> dict[str, Any]:
         """Returns what was said, by the names of the configuration."""
-        given = {"state.dir": self.state_dir, "log.dir": self.log_dir}
-        return {key: value for key, value in given.items() if value is not None}
+        given = {"state.dir": self.state_dir, "log.dir": self.log_dir, "bootstrap.servers": self.bootstrap_servers}
+        of_clients = {} if self.client_config is None else read_settings(Path(self.client_config), ())
+        return of_clients | {key: value for key, value in given.items() if value is not None}
 
     def config(self, application_id: str | None = None) -> StreamsConfig:
         """Returns a configuration with these places, for an application if one is named."""
@@ -46,29 +50,44 @@ class Places:
 
     @property
     def has_log(self) -> bool:
-        return (self.log_directory / _FILE).exists()
+        return self.config().bootstrap_servers is not None or (self.log_directory / _FILE).exists()
+
+    @property
+    def where(self) -> str:
+        """The log, as messages call it."""
+        servers = self.config().bootstrap_servers
+        return f"the log '{self.log_directory}'" if servers is None else f"Kafka at '{servers}'"
 
     @contextmanager
-    def log(self, *, create: bool = False) -> Iterator[EmbeddedLog]:
-        """Opens the log. Only who writes something new may ``create`` it: a reader has probably mistaken the place."""
+    def log(self, *, create: bool = False, config: StreamsConfig | None = None) -> Iterator[TopicLog]:
+        """Opens the log: that of a configuration, or the one that was named on the command line.
+
+        Only who writes something new may ``create`` an embedded one: a reader has probably mistaken the place.
+        """
+        config = config or self.config()
+        if config.bootstrap_servers is not None:
+            with closing(open_log(config)) as log:
+                yield log
+            return
         if not create and not self.has_log:
             message = (
                 f"there is no log in '{self.log_directory}'; create a topic there with 'headrace topics create', or "
-                "say where the log is with --log-dir or --state-dir"
+                "say where the log is with --log-dir, --state-dir or --bootstrap-servers"
             )
             raise click.ClickException(message)
         with EmbeddedLog(self.log_directory) as log:
             yield log
 
 
-def known_topic(log: TopicLog, name: str, directory: Path) -> Topic:
+def known_topic(log: TopicLog, name: str, places: Places) -> Topic:
     """Returns a topic, or says with which command it is made."""
     try:
         return log.describe_topic(name)
     except UnknownTopicError:
         message = (
-            f"there is no topic '{name}' in the log '{directory}'{did_you_mean(name, log.topics())}; create it with "
-            f"'headrace topics create {name} --partitions 1', or choose another log with --log-dir or --state-dir"
+            f"there is no topic '{name}' in {places.where}{did_you_mean(name, log.topics())}; create it with 'headrace "
+            f"topics create {name} --partitions 1', or choose another log with --log-dir, --state-dir or "
+            "--bootstrap-servers"
         )
         raise click.ClickException(message) from None
 
@@ -81,7 +100,7 @@ def _remember(context: click.Context, parameter: click.Parameter, value: Any) ->
 
 
 def common_options(*, from_environment: bool = False) -> Callable[[F], F]:
-    """Adds ``--state-dir``, ``--log-dir`` and ``--debug``; the environment is asked once, before the command's name."""
+    """Adds the options that say where everything is; the environment is asked once, before the command's name."""
 
     def variable(name: str) -> str | None:
         return name if from_environment else None
@@ -102,6 +121,23 @@ def common_options(*, from_environment: bool = False) -> Callable[[F], F]:
             expose_value=False,
             callback=_remember,
             help="The embedded log; by default 'log' in the state directory. [env HEADRACE_LOG_DIR]",
+        ),
+        click.option(
+            "--bootstrap-servers",
+            metavar="HOST:PORT",
+            envvar=variable("HEADRACE_BOOTSTRAP_SERVERS"),
+            expose_value=False,
+            callback=_remember,
+            help="Brokers of Kafka, instead of the embedded log. [env HEADRACE_BOOTSTRAP_SERVERS]",
+        ),
+        click.option(
+            "--client-config",
+            type=click.Path(exists=True, dir_okay=False),
+            metavar="FILE",
+            envvar=variable("HEADRACE_CLIENT_CONFIG"),
+            expose_value=False,
+            callback=_remember,
+            help="Settings of Kafka's clients, such as security.protocol. [env HEADRACE_CLIENT_CONFIG]",
         ),
         click.option(
             "--debug",

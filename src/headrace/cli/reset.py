@@ -17,7 +17,6 @@ from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.times import Moment
 from headrace.config import StreamsConfig
 from headrace.errors import did_you_mean
-from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.log import Offsets, TopicLog
 
 _INTERNAL = re.compile(
@@ -109,7 +108,7 @@ def reset(
     settings = places.settings() | read_settings(config_file, assignments) | {"application.id": application_id}
     config = StreamsConfig.of(settings)
     directory = application_directory(config)
-    with places.log() as log:
+    with places.log(config=config) as log:
         internal = _internal_topics(log, application_id, directory)
         if not directory.exists() and log.last_batch(application_id) is None and not internal:
             known = _applications(directory.parent)
@@ -139,7 +138,8 @@ def reset(
 def _internal_topics(log: TopicLog, application_id: str, directory: Path) -> list[str]:
     prefix = f"{application_id}-"
     # The topics of 'shop-eu' begin with 'shop-', too.
-    others = tuple(f"{other}-" for other in _applications(directory.parent) if other.startswith(prefix))
+    known = {*_applications(directory.parent), *log.applications()}
+    others = tuple(f"{other}-" for other in known if other.startswith(prefix))
     return [
         topic
         for topic in log.topics()
@@ -152,7 +152,7 @@ def _applications(state_dir: Path) -> list[str]:
 
 
 def _new_positions(
-    places: Places, log: EmbeddedLog, before: Offsets, internal: list[str], inputs: tuple[str, ...], start: Start
+    places: Places, log: TopicLog, before: Offsets, internal: list[str], inputs: tuple[str, ...], start: Start
 ) -> Offsets:
     if not start.is_given:
         if inputs:
@@ -164,9 +164,7 @@ def _new_positions(
         message = "the application has not read anything yet; name its inputs with --input-topic"
         raise click.UsageError(message)
     targets = [
-        (topic, partition)
-        for topic in topics
-        for partition in range(known_topic(log, topic, places.log_directory).partitions)
+        (topic, partition) for topic in topics for partition in range(known_topic(log, topic, places).partitions)
     ]
     begins = log.begin_offsets(targets)
     return start.positions(log, {target: before.get(target, begins[target]) for target in targets})

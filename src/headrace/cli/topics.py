@@ -9,6 +9,7 @@ import click
 from headrace.cli.places import Places, common_options, complete_topic, known_topic
 from headrace.cli.printing import Size, json_option, note, plural, print_json, print_table
 from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.log import TopicLog
 
 
 @click.group()
@@ -30,8 +31,8 @@ def list_topics(places: Places, *, as_json: bool) -> None:
     if as_json:
         return print_json(found)
     if not found:
-        return note(f"no topics in '{places.log_directory}'; make one with 'headrace topics create NAME'")
-    rows = [(each["topic"], each["partitions"], each["records"], Size(each["bytes"]), _configs(each)) for each in found]
+        return note(f"no topics in {places.where}; make one with 'headrace topics create NAME'")
+    rows = [(each["topic"], each["partitions"], each["records"], _size(each), _configs(each)) for each in found]
     print_table(("topic", "partitions", "records", "size", "settings"), rows)
 
 
@@ -78,12 +79,12 @@ def describe_topic(places: Places, name: str, *, as_json: bool) -> None:
     records than offsets.
     """
     with places.log() as log:
-        known_topic(log, name, places.log_directory)
+        known_topic(log, name, places)
         summary = _summary(log, name)
     if as_json:
         return print_json(summary)
     click.echo(f"topic {name}: {plural(summary['partitions'], 'partition')}, {_configs(summary) or 'default settings'}")
-    rows = [(each["partition"], each["begin"], each["end"], Size(each["bytes"])) for each in summary["offsets"]]
+    rows = [(each["partition"], each["begin"], each["end"], _size(each)) for each in summary["offsets"]]
     print_table(("partition", "begin", "end", "size"), rows)
 
 
@@ -96,33 +97,39 @@ def delete_topics(places: Places, names: tuple[str, ...], *, yes: bool) -> None:
     """Delete topics with all their records."""
     with places.log() as log:
         for name in names:
-            known_topic(log, name, places.log_directory)
+            known_topic(log, name, places)
         if not yes:
             click.confirm(f"delete {', '.join(names)} with all records?", abort=True, err=True)
         for name in names:
             log.delete_topic(name)
             note(f"deleted topic '{name}'")
-        while log.clean().more:
+        while isinstance(log, EmbeddedLog) and log.clean().more:
             # The room of the deleted records can be used again from here on.
             pass
 
 
-def _summary(log: EmbeddedLog, name: str) -> dict[str, Any]:
+def _summary(log: TopicLog, name: str) -> dict[str, Any]:
     topic = log.describe_topic(name)
     targets = [(name, partition) for partition in range(topic.partitions)]
-    begins, ends, sizes = log.begin_offsets(targets), log.end_offsets(targets), log.sizes(targets)
+    begins, ends = log.begin_offsets(targets), log.end_offsets(targets)
+    # Brokers do not tell the client.
+    sizes = log.sizes(targets) if isinstance(log, EmbeddedLog) else {}
     offsets = [
-        {"partition": target[1], "begin": begins[target], "end": ends[target], "bytes": sizes[target]}
+        {"partition": target[1], "begin": begins[target], "end": ends[target], "bytes": sizes.get(target)}
         for target in targets
     ]
     return {
         "topic": name,
         "partitions": topic.partitions,
         "records": sum(ends[target] - begins[target] for target in targets),
-        "bytes": sum(sizes.values()),
+        "bytes": sum(sizes.values()) if sizes else None,
         "configs": dict(topic.configs),
         "offsets": offsets,
     }
+
+
+def _size(summary: dict[str, Any]) -> Size | str:
+    return "" if summary["bytes"] is None else Size(summary["bytes"])
 
 
 def _configs(summary: dict[str, Any]) -> str:

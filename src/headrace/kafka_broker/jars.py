@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from headrace.errors import LogError, MissingDependencyError
@@ -16,21 +17,31 @@ _SCALA = "2.13"
 
 # Of the names and checksums of all jars, in their order: a repository that sends something else is refused.
 _DIGEST = "7a7aa131316512e6f33c34f6f78e4968b67bacd4744701603fba4db36e233a31"
+_TOOLS_DIGEST = "47225de378a2aa206153b576303a28ef04e07aaf45f88efc1e9d0be8a73adce8"
 _FETCH_TIMEOUT_S = 600.0
 
 
 def kafka_jars(java: Path) -> Path:
     """Returns the directory with the broker's jars. The first call needs the network, later ones do not."""
+    return _kept(java, f"kafka-{KAFKA_VERSION}", f"kafka_{_SCALA}", _DIGEST)
+
+
+def tools_jars(java: Path) -> Path:
+    """Returns the directory with Kafka's command-line tools, which run with the broker's jars beside them."""
+    return _kept(java, f"kafka-tools-{KAFKA_VERSION}", "kafka-tools", _TOOLS_DIGEST, "-notransitive")
+
+
+def _kept(java: Path, name: str, artifact: str, digest: str, *options: str) -> Path:
     cache = cache_directory()
     if cache is None:
         message = "the broker's jars need a directory to be kept in; set HEADRACE_CACHE_DIR to one that is yours"
         raise LogError(message)
-    jars = cache / f"kafka-{KAFKA_VERSION}"
+    jars = cache / name
     if not jars.is_dir():
-        with tempfile.TemporaryDirectory(prefix="kafka-", dir=cache) as name:
-            fetched = Path(name) / "jars"
-            _fetch(java, fetched, Path(name))
-            check_jars(fetched)
+        with tempfile.TemporaryDirectory(prefix="kafka-", dir=cache) as work:
+            fetched = Path(work) / "jars"
+            _fetch(java, artifact, fetched, Path(work), options)
+            check_jars(fetched, digest)
             try:
                 fetched.rename(jars)
             except OSError:
@@ -40,10 +51,10 @@ def kafka_jars(java: Path) -> Path:
     return jars
 
 
-def _fetch(java: Path, target: Path, work: Path) -> None:
+def _fetch(java: Path, artifact: str, target: Path, work: Path, options: Sequence[str]) -> None:
     command = [
         *(str(java), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar", str(_ivy())),
-        *("-dependency", "org.apache.kafka", f"kafka_{_SCALA}", KAFKA_VERSION),
+        *("-dependency", "org.apache.kafka", artifact, KAFKA_VERSION, *options),
         *("-cache", str(work / "ivy"), "-confs", "default"),
         *("-retrieve", f"{target}/[artifact]-[revision].[ext]"),
     ]
@@ -70,10 +81,10 @@ def _ivy() -> Path:
     raise MissingDependencyError(message)
 
 
-def check_jars(jars: Path) -> None:
+def check_jars(jars: Path, digest: str = _DIGEST) -> None:
     """Refuses jars that are not the ones that were tested."""
     found = jars_digest(jars)
-    if found != _DIGEST:
+    if found != digest:
         message = (
             f"the jars of Kafka {KAFKA_VERSION} that were fetched are not the ones that were tested (digest {found}); "
             "check where your Maven repository gets them from"

@@ -72,9 +72,9 @@ class NodeContext:
     def on_close(self, action: Callable[[], None]) -> None:
         self._state.on_close(self._name, action)
 
-    @property
-    def drop(self) -> Callable[[], None]:
-        return self._state.drop
+    def drop(self) -> None:
+        self._state.drop()
+        self._state.count_at("dropped", self._name)
 
     def late(
         self, key: Any, value: Any, timestamp_ms: int, headers: Headers, *, window: Any, close_time_ms: int

@@ -38,7 +38,7 @@ class Faults:
             dead_letter_topic=config.errors_dead_letter_queue_topic_name,
         )
         response = decide(config.deserialization_exception_handler, context, error=error)
-        if not self._resumes(response):
+        if not self._resumes(response, node):
             message = (
                 f"source '{node}': the record at {origin[0]}-{origin[1]} offset {offset} cannot be read: {error}; "
                 "check the serdes of this source, or let deserialization_exception_handler skip such records"
@@ -63,7 +63,7 @@ class Faults:
             record,
             error=error,
         )
-        if not self._resumes(response):
+        if not self._resumes(response, node):
             raise self._processing_error(node, error, functions) from error
 
     def hook_failed(self, node: str, hook: str, error: Exception, function: Any) -> ProcessingError:
@@ -74,7 +74,7 @@ class Faults:
         """A punctuation of a node raised."""
         context = self._context(node, now_ms, ())
         response = decide(self._state.config.processing_exception_handler, context, None, error=error)
-        if not self._resumes(response):
+        if not self._resumes(response, node):
             function = raised_in(error)
             message = (
                 f"task {self._state.task_id}: a punctuation of processor '{node}' failed at {now_ms}: "
@@ -101,7 +101,7 @@ class Faults:
             output,
             error=error,
         )
-        if not self._resumes(response):
+        if not self._resumes(response, sink.name):
             record = "a record of a punctuation" if self._state.origin is None else self._record()
             message = (
                 f"sink '{sink.name}': the {origin} of {record} cannot be written to the topic '{topic}': "
@@ -156,7 +156,8 @@ class Faults:
             offset=state.offset,
         )
 
-    def _resumes(self, response: Response) -> bool:
+    def _resumes(self, response: Response, node: str) -> bool:
+        self._state.count_at("errors", node)
         resumes = response.result is Result.RESUME
         # What stops the task takes its outputs with it, but not the letters that tell why.
         collector = self._state.collector if resumes else self._state.last_letters

@@ -9,6 +9,7 @@ from typing import Any
 from headrace.errors import TopologyError
 from headrace.operators import Edge, Getter, operator
 from headrace.operators import getter as table_getter
+from headrace.operators.base import with_made_functions
 from headrace.record import Change
 from headrace.runtime.context import NodeContext
 from headrace.runtime.sinks import sink_edge
@@ -70,6 +71,16 @@ def _changes_as_values(edge: Edge) -> Edge:
     return adapt
 
 
+def _counting(edge: Edge, counts: dict[str, int], name: str) -> Edge:
+    """Counts what a node gets; paid per record, so only at the recording level DEBUG."""
+
+    def count(*arguments: Any) -> None:
+        counts[name] = counts.get(name, 0) + 1
+        edge(*arguments)
+
+    return count
+
+
 def _takes(node: AnyNode) -> EdgeKind:
     return node.operation.takes if isinstance(node, ProcessorNode) else "stream"
 
@@ -88,18 +99,25 @@ class Lowering:
         self._contexts = {node.name: NodeContext(node.name, state, self) for node in nodes}
         self._edges: dict[str, Edge] = {}
         self._getters: dict[str, Getter] = {}
+        self._counts = state.config.metrics_recording_level != "INFO"
 
     def sources(self) -> dict[str, Edge]:
         """Lowers every node and returns, by the name of each source node, what a record of it goes to."""
         for name in reversed(self._nodes):
             node = self._nodes[name]
             if isinstance(node, ProcessorNode):
-                self._edges[name] = operator(node.operation, self._contexts[name])
+                self._edges[name] = operator(with_made_functions(node.operation), self._contexts[name])
             elif isinstance(node, SinkNode):
                 self._edges[name] = sink_edge(node, self._state)
+            if self._counts and name in self._edges:
+                self._edges[name] = _counting(self._edges[name], self._state.node_counts, f"process/{name}")
         # Lowering goes from the leaves up, but processors are initialised from the sources down.
         self._state.reverse_actions()
-        return {name: self.forward(name) for name, node in self._nodes.items() if isinstance(node, SourceNode)}
+        sources = [name for name, node in self._nodes.items() if isinstance(node, SourceNode)]
+        if self._counts:
+            counts = self._state.node_counts
+            return {name: _counting(self.forward(name), counts, f"process/{name}") for name in sources}
+        return {name: self.forward(name) for name in sources}
 
     def forward(self, name: str) -> Edge:
         """Returns the edge from a node to all its children."""
@@ -125,7 +143,7 @@ class Lowering:
             if operation is None:
                 message = f"node '{name}' is not a table"
                 raise TopologyError(message)
-            self._getters[name] = table_getter(operation, self._contexts[name])
+            self._getters[name] = table_getter(with_made_functions(operation), self._contexts[name])
         return self._getters[name]
 
     def connected_stores(self, name: str) -> frozenset[str]:

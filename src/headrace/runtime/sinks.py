@@ -13,7 +13,7 @@ from headrace.runtime.serde_defaults import explained, key_serde, value_serde, w
 from headrace.runtime.task_state import TaskState
 from headrace.serdes import Serde
 from headrace.topics.log import Headers
-from headrace.topics.partitioner import StreamPartitioner, default_partitioner
+from headrace.topics.partitioner import StreamPartitioner, default_partitioner, known_partitions
 from headrace.topology.nodes import SinkNode
 
 
@@ -96,7 +96,24 @@ def _to_topic(node: SinkNode, topic: str, state: TaskState) -> Edge:
             buffer.extend((partition, *rest) for partition in chosen)  # type: ignore[misc]  # the rest of an Output
         return None
 
-    return write_to_partitions
+    if node.partitioner is not None or not hasattr(keys, "parts_serializer"):
+        return write_to_partitions
+    parts, partition_of = keys.parts_serializer(topic), known_partitions(state.partitions_of(topic))
+
+    def write_windowed(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+        """The same as above in one piece, with the bytes of the plain key made once."""
+        try:
+            plain, key_bytes = parts(key)
+            value_bytes = None if value is None else encode_value(value)
+        except Exception:
+            # The long way explains what is wrong.
+            return write_to_partitions(key, value, timestamp_ms, headers)
+        if not buffer:
+            touched.append(topic)
+        buffer.append((partition_of[plain], timestamp_ms, key_bytes, value_bytes, headers))
+        return None
+
+    return write_windowed
 
 
 def _partitions(

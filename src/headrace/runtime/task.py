@@ -102,14 +102,20 @@ class Task:
             self._queues[known].rank = rank
 
     def add_records(self, topic: str, partition: int, records: Iterable[Raw], *, resumes_ms: int | None = None) -> None:
-        """Queues records of one input partition.
+        """Queues records of one input partition; see ``add_pages``."""
+        self.add_pages(topic, partition, (list(records),), resumes_ms=resumes_ms)
+
+    def add_pages(
+        self, topic: str, partition: int, pages: Iterable[Iterable[Raw]], *, resumes_ms: int | None = None
+    ) -> None:
+        """Queues records of one input partition that are fetched page by page, each when it is needed.
 
         ``resumes_ms``: the log has further records of this partition, and the next one is not older than that. When
         these are used up the task goes on only with older ones of its other inputs, which so never run ahead.
         """
         queue = self._queues[topic, partition]
         was_empty = queue.head is None
-        queue.add(records)
+        queue.add(pages)
         queue.resumes_ms = resumes_ms
         if was_empty and queue.advance():
             self._offer(queue)
@@ -170,7 +176,10 @@ class Task:
         horizon_ms = min((queue.horizon_ms for queue in self._queues.values() if queue.head is None), default=NEVER)
         self._ready = TieHeap()
         while queues:
-            queues.sort(key=_head_and_rank)
+            if len(queues) == 2:
+                _order_pair(queues)
+            else:
+                queues.sort(key=_head_and_rank)
             queue = queues[0]
             assert queue.head is not None, "only queues with a head compete"
             if queue.head.timestamp_ms >= horizon_ms:
@@ -241,8 +250,7 @@ class Task:
     def forget_volatile(self) -> None:
         """Makes stores forget what they keep in memory only, so that a task that starts anew now would go on alike."""
         for store in self.state.stores.values():
-            if store.volatile:
-                store.reload()
+            store.forget_volatile()
 
     def _flush_caches(self, stores: Iterable[Any]) -> None:
         cached = [store for store in stores if store.cached]
@@ -281,6 +289,16 @@ class Task:
         finally:
             for store in self.state.stores.values():
                 store.close()
+
+
+def _order_pair(queues: list[RecordQueue]) -> None:
+    """The same as sorting, for the two inputs of a join, which take turns all the time."""
+    first, second = queues
+    assert first.head is not None, "only queues with a head compete"
+    assert second.head is not None, "only queues with a head compete"
+    first_ms, second_ms = first.head[0], second.head[0]
+    if second_ms < first_ms or (second_ms == first_ms and second.rank < first.rank):
+        queues.reverse()
 
 
 def _head_and_rank(queue: RecordQueue) -> tuple[int, int]:

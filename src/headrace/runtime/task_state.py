@@ -65,6 +65,7 @@ class TaskState:
         "has_processors",
         "last_letters",
         "late_records",
+        "node_counts",
         "offset",
         "origin",
         "partitions_of",
@@ -109,6 +110,8 @@ class TaskState:
         """Whether user code may schedule punctuations, at any time."""
         self.dropped = 0
         self.late_records = 0
+        self.node_counts: dict[str, int] = {}
+        """What nodes have counted since they were asked last, by what it was and the node's name."""
         self._now = host.now_ms
         self._starting = True
         self._stores: dict[str, Any] = {}
@@ -168,6 +171,7 @@ class TaskState:
     ) -> None:
         self.dropped += 1
         self.late_records += 1
+        self.count_at("dropped", node)
         hook = self.config.on_late
         if hook is None:
             return
@@ -188,6 +192,18 @@ class TaskState:
             hook(record)
         except Exception as error:
             raise self.faults.hook_failed(node, "the hook on_late", error, hook) from error
+
+    def count_at(self, what: str, node: str) -> None:
+        """Counts something that rarely happens, at the node where it did."""
+        name = f"{what}/{node}"
+        self.node_counts[name] = self.node_counts.get(name, 0) + 1
+
+    def take_node_counts(self) -> dict[str, int]:
+        """Returns what nodes have counted, and begins anew."""
+        counts = dict(self.node_counts)
+        # The same mapping: nodes that count have it at hand.
+        self.node_counts.clear()
+        return counts
 
     def metrics(self) -> dict[str, float]:
         """Returns the task's counters under Kafka Streams' names."""

@@ -31,6 +31,8 @@ class Application:
     """By program: the stores that write a changelog, and its topic in the log."""
     attempts: int
     """How often Spark tries a task."""
+    checkpoint: str = ""
+    """Random id of the checkpoint, by which what is written is known to belong to it."""
 
 
 class Payload(NamedTuple):

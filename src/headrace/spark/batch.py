@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from pyspark.sql import DataFrame
@@ -46,6 +46,8 @@ class BatchReport:
     late: int
     phases: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds by phase: wait, plan, run, publish."""
+    tasks: Sequence[TaskReport] = ()
+    """What each task that had something to do has reported, under its name."""
 
 
 OnBatch: TypeAlias = Callable[[BatchReport, Sequence[TaskReport]], None]
@@ -66,10 +68,12 @@ class BatchRunner:
         self._source = source
         self._plans = plans
         self._on_batch = on_batch
+        self._names = {place.key: place.name for place in application.layout.tasks}
         self._rank = {place.key: rank for rank, place in enumerate(application.layout.tasks)}
         self._state_rows: dict[str, int] = {}
         self._chunk_rows: dict[str, int] = {}
         self._is_first = True
+        self._has_published = False
         self.failure: BaseException | None = None
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
@@ -96,6 +100,7 @@ class BatchRunner:
             planned = time.perf_counter()
             self._plans.save(plan)
         else:
+            self._application.log.before_replay(self._application.id, batch_id)
             planned = begun
         saved = time.perf_counter()
         reports = self._run_levels(frame, plan)
@@ -138,7 +143,17 @@ class BatchRunner:
         return reports
 
     def _publish(self, plan: Plan, receipts: Sequence[Receipt]) -> None:
-        self._application.log.commit_batch(self._application.id, plan.batch_id, receipts, plan=plan.digest())
+        # Where inputs begin that nothing was read of yet is decided once: "latest" is another place tomorrow.
+        read = {target for receipt in receipts for target in receipt.positions}
+        begun = {} if self._has_published else getattr(self._source, "begun_at", {})
+        self._application.log.commit_batch(
+            self._application.id,
+            plan.batch_id,
+            receipts,
+            plan=plan.digest(),
+            positions={target: at for target, at in begun.items() if target not in read},
+        )
+        self._has_published = True
 
     def _report(
         self,
@@ -166,4 +181,5 @@ class BatchRunner:
             int(counters.get("dropped-records-total", 0)),
             int(counters.get("late-records-total", 0)),
             phases,
+            tuple(replace(each, task=self._names[each.task], receipt=None) for each in reports),
         )

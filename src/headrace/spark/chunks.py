@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from secrets import token_hex
 from typing import NamedTuple, Protocol
+from zlib import crc32
 
 from headrace.errors import ProcessorStateError
 from headrace.state.changes import Changes
@@ -29,6 +30,23 @@ _HASTE = 12
 """The same when more than half is garbage."""
 
 StoreChanges = Mapping[str, Changes]
+
+
+def digest_of(changes: StoreChanges) -> str:
+    """Returns a digest that is the same in whatever order the rows were changed.
+
+    >>> one, other = Changes(rows={b"a": b"1", b"b": None}), Changes(rows={b"b": None, b"a": b"1"})
+    >>> digest_of({"counts": one}) == digest_of({"counts": other}) != digest_of({"counts": Changes(rows={b"a": b"2"})})
+    True
+    """
+    total = 0
+    for store, each in changes.items():
+        name = crc32(store.encode())
+        total += sum(crc32(stop, crc32(start, name)) for start, stop in each.ranges)
+        total += sum(
+            crc32(b"-" if value is None else b"+" + value, crc32(key, name)) for key, value in each.rows.items()
+        )
+    return f"{total & 0xFFFFFFFFFFFFFFFF:x}"
 
 
 class Version(NamedTuple):

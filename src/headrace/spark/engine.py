@@ -17,7 +17,9 @@ from headrace.spark.planner import Planner
 from headrace.spark.query import Query
 from headrace.spark.receipts import TaskReport
 from headrace.spark.shipping import check_shippable
+from headrace.spark.statelessness import needs_state
 from headrace.topics.log import TopicLog
+from headrace.topology.queryable import topics_of_others
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -63,7 +65,7 @@ class SparkEngine:
             return
         with Housekeeping(self._log):
             while not self._run_query(available_now=available_now):
-                logger.info("%s: other topics match a pattern now; going on with them", self._config.application_id)
+                logger.info("%s: there are other topics or partitions to read now", self._config.application_id)
 
     def _run_query(self, *, available_now: bool) -> bool:
         """Returns whether the application is at its end; otherwise there are other topics to be read."""
@@ -76,11 +78,13 @@ class SparkEngine:
             keep_open=self._keep_open,
         )
         tasks = {place.name for place in query.application.layout.tasks}
-        if self._tasks not in (None, tasks):
+        if self._tasks not in (None, tasks) and needs_state(self._topology, self._config):
+            grown = ", ".join(f"'{topic}' with {n} partitions" for topic, n in sorted(self._read_topics().items()))
             message = (
-                f"application '{self._config.application_id}': a topic that matches a pattern has another number of "
-                "partitions than the others, so keys would go to other tasks than those that have their state; delete "
-                "it, or reset the application to begin anew with all topics"
+                f"application '{self._config.application_id}': the topics that it reads have got other partitions, or "
+                f"a pattern matches one with more of them ({grown}), so keys would go to other tasks than those that "
+                "have their state; delete what is new, or start over with "
+                f"`headrace reset {self._config.application_id}`"
             )
             raise IncompatibleTopologyError(message)
         self._tasks = tasks
@@ -94,17 +98,22 @@ class SparkEngine:
         query.run(planner, on_batch=self._on_batch, stopping=self._stopping)
         return not planner.outdated
 
-    def _watch(self) -> Callable[[], bool] | None:
-        """Returns how to find out that a pattern matches other topics than it did."""
-        patterns = [source for source in self._topology.source_nodes if source.pattern is not None]
-        if not patterns:
-            return None
+    def _watch(self) -> Callable[[], bool]:
+        """Returns how to find out that there are other topics or partitions to read than before."""
+        before = self._read_topics()
 
-        def matching() -> set[str]:
-            return {topic for topic in self._log.topics() if any(source.reads(topic) for source in patterns)}
+        def is_outdated() -> bool:
+            now = self._read_topics()
+            # One that is gone is missed where it is read.
+            return any(before.get(topic) != partitions for topic, partitions in now.items())
 
-        before = matching()
-        return lambda: matching() != before
+        return is_outdated
+
+    def _read_topics(self) -> dict[str, int]:
+        """Returns the topics of others that sources read, and how many partitions they have."""
+        sources, counts = self._topology.source_nodes, self._log.partition_counts()
+        others = topics_of_others(self._topology, self._config.application_id, counts)
+        return {topic: counts[topic] for topic in others if any(source.reads(topic) for source in sources)}
 
     def _on_batch(self, report: BatchReport, tasks: Sequence[TaskReport]) -> None:
         metrics = self._metrics

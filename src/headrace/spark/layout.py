@@ -35,10 +35,9 @@ class Program:
     @classmethod
     def on(cls, log: TopicLog, topology: Topology, config: StreamsConfig, *, prefix: str = "") -> Program:
         """Returns the program with the partition counts that the topics have in a log."""
-        names = [name.removeprefix(prefix) for name in log.topics() if name.startswith(prefix)]
+        counts = {name.removeprefix(prefix): n for name, n in log.partition_counts().items() if name.startswith(prefix)}
         # A pattern that matches everything does not mean the application's own topics.
-        others = topics_of_others(topology, config.application_id, names)
-        found = {name: log.describe_topic(prefix + name).partitions for name in others}
+        found = {name: counts[name] for name in topics_of_others(topology, config.application_id, counts)}
         counted = topology.partition_counts(found)
         internal = {topology.full_topic_name(topic, config.application_id): n for topic, n in counted.items()}
         return cls(topology, config, {**found, **internal}, prefix)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -66,6 +67,11 @@ class Plan:
 
     def digest(self) -> str:
         """Returns a short name of the plan: the log keeps it with the batch."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        # Every task of a worker asks for it.
         return blake2b(self.to_json().encode(), digest_size=16).hexdigest()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
+from headrace.errors import MissingSourceTopicError, UnknownTopicError
 from headrace.spark.admission import Admission, fitting, share
 from headrace.spark.application import Application
 from headrace.spark.plan import Plan, Range
@@ -19,8 +20,10 @@ from headrace.topology.levels import back_edges
 _LONGEST_WAIT = 0.1
 """Seconds after which a waiting planner looks whether it should stop."""
 _IDLE_STEP = 0.01
-_LOOK_AROUND = 1.0
-"""Seconds after which it is looked whether there are new topics that match a pattern."""
+_PURGE_EVERY = 30.0
+"""Seconds between two deletions of what back edges have carried; Kafka Streams' default."""
+_LOOK_AROUND = 3.0
+"""Seconds after which it is looked whether there are new topics or partitions."""
 _DEFAULT_TARGET_MS = 2_000.0
 """How long a batch with a backlog takes: what is paid per batch and per key is shared by so many records."""
 
@@ -71,6 +74,8 @@ class Planner:
         )
         self._now_ms = clock()
         self._positions: Offsets = start_positions(application.id, self._layout, self._log, self._now_ms)
+        self.begun_at: Offsets = dict(self._positions)
+        """Where the inputs were when this planner was made."""
         self._targets: dict[str, list[TopicPartition]] = {
             place.key: list(self._layout.ranges(place)) for place in self._layout.tasks
         }
@@ -91,6 +96,7 @@ class Planner:
         self._is_first = True
         self._is_behind = False
         self._last_start = 0.0
+        self._purged = time.monotonic()
         self.lag = 0
         """Records that were in the log and not read when the last batch was planned."""
         self.outdated = False
@@ -154,7 +160,11 @@ class Planner:
 
     def _available(self) -> dict[TopicPartition, int]:
         """Returns how many records each partition has that were not read."""
-        ends = self._log.end_offsets(self._positions)
+        try:
+            ends = self._log.end_offsets(self._positions)
+        except UnknownTopicError as error:
+            message = f"a topic that application '{self._application.id}' reads was deleted while it ran: {error}"
+            raise MissingSourceTopicError(message) from error
         if self._ends is not None:
             ends = {target: min(end, self._ends.get(target, end)) for target, end in ends.items()}
         return {target: end - self._positions[target] for target, end in ends.items() if end > self._positions[target]}
@@ -226,7 +236,16 @@ class Planner:
             self._clocks[report.task] = report.next_clock_ms
             if report.receipt is not None:
                 self._positions.update(report.receipt.positions)
+        self._purge(plan)
         self._admission.learn(sum(report.records for report in reports), duration_ms)
+
+    def _purge(self, plan: Plan) -> None:
+        """Deletes what has gone over back edges, but for what this batch has read: it may be run again."""
+        if not self._internal or time.monotonic() - self._purged < _PURGE_EVERY:
+            return
+        self._purged = time.monotonic()
+        starts = {(each.topic, each.partition): each.start for ranges in plan.ranges.values() for each in ranges}
+        self._log.delete_records({target: at for target, at in starts.items() if target[0] in self._internal and at})
 
 
 class _Horizon(NamedTuple):

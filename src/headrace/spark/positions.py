@@ -20,6 +20,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 def start_positions(application_id: str, layout: Layout, log: TopicLog, now_ms: int) -> Offsets:
     """Returns the next offset of every partition that tasks read from the log."""
     committed = log.positions(application_id)
+    known = {topic for topic, _ in committed}
     targets: dict[TopicPartition, Program] = {
         target: layout.programs[place.program] for place in layout.tasks for target in layout.ranges(place)
     }
@@ -27,20 +28,23 @@ def start_positions(application_id: str, layout: Layout, log: TopicLog, now_ms: 
     positions: Offsets = {}
     for target, program in targets.items():
         position = committed.get(target)
-        if position is None:
+        if position is None and target[0] in known:
+            # A partition that the topic did not have before: nothing in it was ever left out.
+            positions[target] = begins[target]
+        elif position is None:
             positions[target] = _reset(target, program, log, begins[target], now_ms)
         else:
-            positions[target] = _checked(target, position, program, log, begins[target], now_ms)
+            positions[target] = _checked(target, position, program, log, begins[target])
     return positions
 
 
-def _checked(target: TopicPartition, position: int, program: Program, log: TopicLog, begin: int, now_ms: int) -> int:
+def _checked(target: TopicPartition, position: int, program: Program, log: TopicLog, begin: int) -> int:
     end = log.end_offsets([target])[target]
     if begin <= position <= end:
         return position
     topic, partition = target
-    reset = _strategy(topic, program)
-    if reset is None:
+    choice = program.config.on_offset_out_of_range
+    if choice == "fail":
         lost = (
             f"records {position} to {begin - 1} were removed before they were read"
             if position < begin
@@ -48,11 +52,12 @@ def _checked(target: TopicPartition, position: int, program: Program, log: Topic
         )
         message = (
             f"partition {partition} of topic '{topic}' was read up to offset {position}, and {lost}; set "
-            f"'consumer.{_SETTING}' to 'earliest' or 'latest' to go on from there, or reset the application"
+            "on_offset_out_of_range to 'earliest' or 'latest' to go on from there, or reset the application"
         )
         raise OffsetOutOfRangeError(message, begin=begin, end=end)
-    logger.warning("topic '%s', partition %d: offset %d is gone; going on: %s", topic, partition, position, reset)
-    return _reset(target, program, log, begin, now_ms)
+    found = begin if choice == "earliest" else end
+    logger.warning("topic '%s', partition %d: offset %d is gone; going on at %d", topic, partition, position, found)
+    return found
 
 
 def _reset(target: TopicPartition, program: Program, log: TopicLog, begin: int, now_ms: int) -> int:

@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -58,33 +59,37 @@ class Query:
         self._checkpoint = checkpoint
         self._directory = directory
         check_master(self._config)
+        spark_partitions, checkpoint_id = self._checkpoint_file(programs)
         self._has_state = any(needs_state(program.topology, program.config) for program in programs.values())
         self.application = Application(
             self._config.application_id,
-            Layout(programs, self._spark_partitions(programs)),
+            Layout(programs, spark_partitions),
             log,
             directory,
             {prefix: _changelogs(program) for prefix, program in programs.items()},
             _attempts(self._config),
+            checkpoint_id,
         )
 
-    def _spark_partitions(self, programs: Mapping[str, Program]) -> int:
-        """Returns the number of Spark partitions, which belongs to the checkpoint: tasks are found by it."""
+    def _checkpoint_file(self, programs: Mapping[str, Program]) -> tuple[int, str]:
+        """Returns what belongs to the checkpoint: the number of Spark partitions, which tasks are found by, its id."""
         path = self._checkpoint / "headrace.json"
         try:
-            return int(json.loads(path.read_text(encoding="utf-8"))["spark_partitions"])
+            found = json.loads(path.read_text(encoding="utf-8"))
+            return int(found["spark_partitions"]), str(found.get("id", ""))
         except FileNotFoundError:
             per_level = Counter(place.level for place in Layout(programs, 1).tasks)
             number = shuffle_partitions(self._config, max(per_level.values(), default=1))
         except (OSError, ValueError, KeyError) as error:
             message = f"'{path}' cannot be read: {error}; restore the checkpoint from a copy, or reset the application"
             raise ProcessorStateError(message) from error
+        own_id = token_hex(8)
         try:
-            write_durably(path, json.dumps({"spark_partitions": number}))
+            write_durably(path, json.dumps({"spark_partitions": number, "id": own_id}))
         except OSError as error:
             message = f"the checkpoint '{self._checkpoint}' cannot be written: {error}; choose another checkpoint_dir"
             raise ProcessorStateError(message) from error
-        return number
+        return number, own_id
 
     def run(self, source: BatchSource, *, on_batch: OnBatch, stopping: threading.Event | None = None) -> None:
         """Blocks until the source ends the query; raises what it failed of.

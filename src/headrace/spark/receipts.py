@@ -70,6 +70,12 @@ class TaskReport:
     """Dropped and late records since the last batch, by their metric's name."""
     failure: Failure | None = None
     """Why it failed; then the batch fails."""
+    consumed: Mapping[str, int] = field(default_factory=dict)
+    """Records that it has taken, by topic; those of other tasks included."""
+    produced: Mapping[str, int] = field(default_factory=dict)
+    """Records that it has given away, by topic; those for other tasks included."""
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    """What nodes have counted, by what was counted and the node's name: ``dropped/parse``."""
 
     def to_row(self) -> Row:
         return Row(self.task, REPORT, 0, pickle.dumps(self))

@@ -112,6 +112,8 @@ def spark_settings(config: StreamsConfig, *, partitions: int, directory: Path) -
         # Spark's default forks two processes for every file it writes. This one is for one writer on a local disk:
         # the application holds a lock.
         settings["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILE_MANAGER
+        # Hadoop's local file system writes and checks sums of its own, and forks a process for every file it makes.
+        settings["spark.sql.streaming.checkpoint.fileChecksum.enabled"] = "false"
     return (
         settings
         | own

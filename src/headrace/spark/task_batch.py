@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 
+from headrace.errors import OffsetOutOfRangeError
 from headrace.runtime.punctuation import NEVER
 from headrace.runtime.task import Task
 from headrace.spark.application import Application
-from headrace.spark.chunks import ChunkLog, StoreChanges
+from headrace.spark.chunks import ChunkLog, StoreChanges, digest_of
 from headrace.spark.layout import Program, TaskPlace
 from headrace.spark.live_task import LiveTask
 from headrace.spark.plan import Plan, Range
@@ -17,8 +19,12 @@ from headrace.topics.blob import pack_all, unpack
 from headrace.topics.log import Output, Raw, Topic, TopicLog
 from headrace.topics.spread import Sticky, spread
 
+logger = logging.getLogger(__name__)
+
 _BATCH_BITS = 32
 """Records that cross an edge have no offset in a log: theirs is made of the batch and their place in it."""
+_PAGE_BYTES = 4 << 20
+"""A range is read in pages of about this size, so that a long one never lies in memory as a whole."""
 
 
 class _FirstPartition(Sticky):
@@ -50,19 +56,31 @@ class TaskBatch:
         ranges = self.plan.ranges.get(self.place.key, ())
         for each in ranges:
             self._feed(task, each)
-        self._feed_blobs(task, blobs)
+        consumed = self._feed_blobs(task, blobs)
         task.punctuate_wall_clock()
         task.process_all()
         task.commit()
         positions = {(each.topic, each.partition): self._position(task, each) for each in ranges}
         records = sum(positions[each.topic, each.partition] - each.start for each in ranges)
+        for each in ranges:
+            count = positions[each.topic, each.partition] - each.start
+            consumed[each.topic] = consumed.get(each.topic, 0) + count
         task.drop_queued()
         outputs = task.take_outputs()
+        produced = {topic: len(written) for topic, written in outputs}
         changes = live.save(chunks)
         sent: list[Row] = []
         count = 0
         log, program = self.application.log, self.program
-        with log.stage(self.application.id, self.plan.batch_id, self.place.name, self.attempt) as stage:
+        with log.stage(
+            self.application.id,
+            self.plan.batch_id,
+            self.place.name,
+            self.attempt,
+            plan=self.plan.digest(),
+            checkpoint=self.application.checkpoint,
+            changes=lambda: digest_of(changes),
+        ) as stage:
             for topic, written in outputs:
                 if topic in program.edges:
                     sent += self._send(topic, written)
@@ -83,12 +101,15 @@ class TaskBatch:
             live.rows(),
             0 if chunks is None else chunks.weight,
             counters=live.new_counts(),
+            consumed={topic: count for topic, count in consumed.items() if count},
+            produced=produced,
+            nodes=task.state.take_node_counts(),
         )
         return sent, report
 
     def _feed(self, task: Task, each: Range) -> None:
-        raws = _read(self.application.log, each)
-        task.add_records(self._topic(each), each.partition, raws, resumes_ms=each.resumes_ms)
+        pages = _pages(self.application.log, each, self.program.config.on_offset_out_of_range)
+        task.add_pages(self._topic(each), each.partition, pages, resumes_ms=each.resumes_ms)
 
     def _topic(self, each: Range) -> str:
         return each.topic.removeprefix(self.program.prefix)
@@ -97,7 +118,9 @@ class TaskBatch:
         left = task.next_offset(self._topic(each), each.partition)
         return each.end if left is None else left
 
-    def _feed_blobs(self, task: Task, rows: Sequence[Row]) -> None:
+    def _feed_blobs(self, task: Task, rows: Sequence[Row]) -> dict[str, int]:
+        """Hands over what other tasks have sent; returns how many records it is, by topic."""
+        counts: dict[str, int] = {}
         # In the order in which they were sent: the shuffle promises none.
         base = self.plan.batch_id << _BATCH_BITS
         for row in sorted(rows, key=lambda row: (row.origin, row.sequence)):
@@ -106,6 +129,8 @@ class TaskBatch:
             raws = unpack(row.blob, base)
             base += len(raws)
             task.add_upstream_records(topic, self.place.id.partition, upstream, raws)
+            counts[topic] = counts.get(topic, 0) + len(raws)
+        return counts
 
     def _send(self, topic: str, outputs: Sequence[Output]) -> list[Row]:
         """Packs what goes over an edge, for each task that gets some of it."""
@@ -147,14 +172,21 @@ class TaskBatch:
             self.application.log.append(name, outputs)
 
 
-def _read(log: TopicLog, each: Range) -> list[Raw]:
-    records: list[Raw] = []
+def _pages(log: TopicLog, each: Range, on_loss: str) -> Iterator[list[Raw]]:
     start = each.start
     while start < each.end:
-        found = log.read(each.topic, each.partition, start, each.end)
+        try:
+            found = log.read(each.topic, each.partition, start, each.end, max_bytes=_PAGE_BYTES)
+        except OffsetOutOfRangeError as error:
+            if on_loss == "fail" or start >= error.begin:
+                raise
+            # Retention was faster than we were. Of this range, "latest" leaves out what is left, too.
+            lost_to = min(error.begin, each.end) if on_loss == "earliest" else each.end
+            logger.warning("%s-%d: records %d to %d are gone unread", each.topic, each.partition, start, lost_to - 1)
+            start = lost_to
+            continue
         if not found:
             # Compaction or retention has removed the rest.
             break
-        records += found
         start = found[-1][0] + 1
-    return records
+        yield found

@@ -48,7 +48,7 @@ class WorkerHost:
 def partitions_in(log: TopicLog, topic: str) -> int:
     """Returns how many partitions a topic has; one that nobody has made gets made, as a broker would do it."""
     try:
-        return log.describe_topic(topic).partitions
+        return log.partitions_of(topic)
     except UnknownTopicError:
         with suppress(TopicExistsError):
             log.create_topic(topic)

@@ -7,7 +7,7 @@ commit publishes all tasks together; on Kafka, ``finish`` commits the task's own
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import TracebackType
@@ -99,6 +99,14 @@ class TopicLog(Protocol):
     def describe_topic(self, name: str) -> Topic: ...
     def delete_topic(self, name: str) -> None: ...
 
+    def partition_counts(self) -> dict[str, int]:
+        """Returns all topics in their order, and how many partitions each has."""
+        ...
+
+    def partitions_of(self, topic: str) -> int:
+        """Returns how many partitions a topic has, as it was known some seconds ago: for those who ask often."""
+        ...
+
     def append(self, topic: str, records: Iterable[Output]) -> Written:
         """Writes records and returns once they are acknowledged."""
         ...
@@ -149,7 +157,27 @@ class TopicLog(Protocol):
         """Waits until a partition has something at its position or behind; False when the time is over."""
         ...
 
-    def stage(self, application: str, batch_id: int, task: str, attempt: int) -> Stage: ...
+    def stage(
+        self,
+        application: str,
+        batch_id: int,
+        task: str,
+        attempt: int,
+        *,
+        plan: str = "",
+        checkpoint: str = "",
+        changes: Callable[[], str] | None = None,
+    ) -> Stage:
+        """Returns where one attempt of a task puts its outputs.
+
+        A log in which every task commits for itself keeps with them what they belong to: the ``plan`` of the batch, the
+        ``checkpoint`` that has the state, and a digest of the ``changes`` of that state, which is asked for if needed.
+        """
+        ...
+
+    def before_replay(self, application: str, batch_id: int) -> None:
+        """Complains about a batch that was begun before, if the log cannot say any more what of it was written."""
+        ...
 
     def commit_batch(
         self,
@@ -164,6 +192,10 @@ class TopicLog(Protocol):
 
         ``plan`` says what the batch read, in a digest for instance: the same id with another plan is refused.
         """
+        ...
+
+    def applications(self) -> list[str]:
+        """Returns who has committed batches or positions, and perhaps others who read."""
         ...
 
     def last_batch(self, application: str) -> Committed | None: ...

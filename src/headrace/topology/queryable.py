@@ -48,6 +48,8 @@ def topics_of_others(topology: Graph, application_id: str, topics: Iterable[str]
     """
     own = set(topology.internal_topics(application_id))
     own.update(f"{application_id}-{store}-changelog" for store in topology.state_stores)
+    # Where processes that keep views announce themselves.
+    own.add(f"{application_id}-views")
     return [topic for topic in topics if topic not in own]
 
 

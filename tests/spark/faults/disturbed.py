@@ -16,8 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from headrace.kafka_broker import start_broker, stop_broker
 from headrace.spark.plan import Plan
 from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.kafka import KafkaLog
+from headrace.topics.log import TopicLog
 from tests.spark.faults import checks, shop
 from tests.spark.faults.processes import MARK, Process, marked, wait_for_end
 from tests.spark.faults.undisturbed import Undisturbed
@@ -32,7 +35,7 @@ Event = dict[str, Any]
 class Disturbed:
     """The application with its directory, its input and what was seen of its runs."""
 
-    def __init__(self, directory: Path, *, orders: int, seed: int) -> None:
+    def __init__(self, directory: Path, *, orders: int, seed: int, kafka: bool = False) -> None:
         self.directory = directory
         self.chance = random.Random(seed)
         self.inputs = list(shop.records(seed, orders))
@@ -50,8 +53,52 @@ class Disturbed:
         self.orphans: list[float] = []
         """Seconds that the last process of a killed application lived on."""
         (directory / "stumbles").mkdir(parents=True)
-        self.log = EmbeddedLog(directory / "log")
+        self._settings: dict[str, Any] = {}
+        self.log: TopicLog
+        if kafka:
+            self.start_broker()
+            self.log = KafkaLog(self._settings["bootstrap.servers"])
+        else:
+            self.log = EmbeddedLog(directory / "log")
         shop.create_topics(self.log)
+
+    # Its broker, if it has one
+
+    @property
+    def has_broker(self) -> bool:
+        return bool(self._settings)
+
+    def start_broker(self) -> None:
+        """Starts a broker, or the same again."""
+        address = self._settings.get("bootstrap.servers", ":0")
+        broker = start_broker(self.directory / "kafka", port=int(address.rpartition(":")[2]))
+        self._settings = {"bootstrap.servers": broker.bootstrap_servers}
+        self._settings |= {f"topic.{name}": value for name, value in shop.ANY_TIME.items()}
+
+    def stop_broker(self) -> None:
+        stop_broker(self.directory / "kafka")
+
+    @contextmanager
+    def foreign_transaction(self, seconds: int) -> Iterator[None]:
+        """Leaves a transaction of somebody else hanging in an input and an output, until brokers abort it."""
+        from confluent_kafka import Producer
+
+        producer = Producer(
+            {
+                "bootstrap.servers": self._settings["bootstrap.servers"],
+                "transactional.id": f"somebody-else-{self.chance.random()}",
+                "transaction.timeout.ms": seconds * 1000,
+            }
+        )
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        for topic in ("orders", "enriched"):
+            for partition in range(shop.PARTITIONS):
+                producer.produce(topic, b"not json", b"nobody", partition, timestamp=shop.START_MS)
+        producer.flush(30)
+        yield
+        # It never comes back.
+        del producer
 
     def __enter__(self) -> Self:
         self._watcher = threading.Thread(target=self._watch, daemon=True)
@@ -66,6 +113,8 @@ class Disturbed:
         if self._process is not None and self._process.poll() is None:
             self.kill()
         self.log.close()
+        if self.has_broker:
+            self.stop_broker()
 
     # The application
 
@@ -74,6 +123,7 @@ class Disturbed:
         self._runs += 1
         self._mark = f"{os.getpid()}-{id(self)}-{self._runs}"
         given = {"directory": str(self.directory), "master": master, "available_now": available_now, **options}
+        given["settings"] = {**self._settings, **options.get("settings", {})}
         self._started = time.time()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.spark.faults.program", json.dumps(given)],
@@ -251,6 +301,11 @@ class Disturbed:
         plans = self.plans()
         checks.check_consumed(self.log)
         checks.check_against_input(self.log, self.inputs)
+        stumbled = len(list((self.directory / "stumbles").iterdir()))
+        if self.has_broker:
+            # Offsets of Kafka have gaps, and tasks commit one by one: which record stands where is not to be repeated.
+            count = sum(len(found) for topic in shop.OUTPUTS for found in checks.contents(self.log, topic).values())
+            return f"{len(plans)} batches, {count} records in the outputs, {stumbled} functions failed once"
         directory = self.directory / "undisturbed"
         with EmbeddedLog(directory / "log", sync="none") as log:
             for topic in self.log.topics():
@@ -267,7 +322,6 @@ class Disturbed:
             undisturbed.replay(plans)
             undisturbed.close()
             count = checks.check_equal(self.log, log)
-        stumbled = len(list((self.directory / "stumbles").iterdir()))
         return f"{len(plans)} batches, {count} records in all topics, {stumbled} functions failed once"
 
 

@@ -42,9 +42,9 @@ class Process:
     def is_executor(self) -> bool:
         return "CoarseGrainedExecutorBackend" in self.command
 
-    def kill(self) -> None:
+    def kill(self, number: int = signal.SIGKILL) -> None:
         with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+            os.kill(self.pid, number)
 
 
 def marked(mark: str) -> list[Process]:

@@ -31,7 +31,9 @@ def main(options: dict[str, Any]) -> None:
         return StreamThreadExceptionResponse.REPLACE_THREAD
 
     tell("start")
-    log = EmbeddedLog(log_directory(config), max_size=options.get("max_size"))
+    log = None
+    if config.bootstrap_servers is None:
+        log = EmbeddedLog(log_directory(config), max_size=options.get("max_size"))
     streams = Streams(shop.build(directory / "stumbles"), config, log=log)
     streams.set_uncaught_exception_handler(failed)
     streams.add_batch_listener(lambda batch: tell("batch", batch=batch.batch_id, lag=batch.lag))

@@ -32,6 +32,8 @@ OUTPUTS = ("enriched", "paid", "counts", "user-cities")
 USERS, CITIES = 40, 7
 START_MS = 4_000_000_000_000
 """In the future, so that nothing is too old to be kept, on whatever day the test runs."""
+ANY_TIME = {"message.timestamp.after.max.ms": str((1 << 63) - 1)}
+"""Brokers would not take it otherwise."""
 STEP_MS = 100
 """Event time between two orders."""
 WINDOW_MS = 10_000
@@ -131,7 +133,7 @@ def records(seed: int, orders: int) -> Iterator[tuple[str, Output]]:
 
 def create_topics(log: TopicLog) -> None:
     for topic in (*INPUTS, *OUTPUTS):
-        log.create_topic(topic, partitions=PARTITIONS)
+        log.create_topic(topic, partitions=PARTITIONS, configs=ANY_TIME)
 
 
 def append(log: TopicLog, part: list[tuple[str, Output]]) -> None:

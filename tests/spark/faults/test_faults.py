@@ -5,6 +5,7 @@ Input arrives while the application runs, and user functions fail now and then i
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -56,6 +57,41 @@ def test_executor_is_killed(tmp_path: Path) -> None:
             run.pick(lambda process: process.is_executor).kill()
             run.wait_for_batches(1)
         run.feed_rest()
+        run.wait_until_idle()
+        run.wait_for_orphans(run.kill())
+        run.check()
+
+
+@pytest.mark.kafka
+def test_results_on_kafka_are_there_once(tmp_path: Path) -> None:
+    with Disturbed(tmp_path, orders=900, seed=3, kafka=True) as run:
+        run.feed(0.2)
+        run.start()
+        with run.feeding(0.2, 2.0):
+            run.wait_for_batches(2)
+            # Writers that sleep, and wake up when others have done their work.
+            zombies = [process for process in run.processes() if process.is_worker]
+            for zombie in zombies:
+                zombie.kill(signal.SIGSTOP)
+        left = run.kill()
+        run.damage_copies("delete", "garbage", "truncate")
+        run.start()
+        with run.feeding(0.2, 2.0):
+            run.wait_for_batches(2)
+            for zombie in zombies:
+                zombie.kill(signal.SIGCONT)
+        run.wait_for_orphans(left)
+        run.stop_broker()
+        run.start_broker()
+        run.feed(0.1)
+        run.wait_for_batches(1)
+        with run.foreign_transaction(10), run.feeding(0.1, 1.0):
+            run.wait_for_batches(1)
+            run.wait_for_orphans(run.kill())
+        run.start("local-cluster[2,1,1024]")
+        run.feed_rest()
+        run.wait_for_batches(1)
+        run.pick(lambda process: process.is_executor).kill()
         run.wait_until_idle()
         run.wait_for_orphans(run.kill())
         run.check()

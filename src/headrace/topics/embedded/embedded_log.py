@@ -89,6 +89,16 @@ class EmbeddedLog:
     def describe_topic(self, name: str) -> Topic:
         return self._read(lambda tables: tables.topic(name)).topic
 
+    def topic_id(self, name: str) -> str:
+        """Returns what tells a topic from one of the same name that was deleted before."""
+        return str(self._read(lambda tables: tables.topic(name)).number)
+
+    def partition_counts(self) -> dict[str, int]:
+        return self._read(lambda tables: {each.topic.name: each.topic.partitions for each in tables.topics()})
+
+    def partitions_of(self, topic: str) -> int:
+        return self.describe_topic(topic).partitions
+
     def delete_topic(self, name: str) -> None:
         """Removes a topic at once; ``clean`` gives its room back."""
         self._write(lambda tables: tables.drop_topic(tables.topic(name)))
@@ -184,9 +194,26 @@ class EmbeddedLog:
             time.sleep(min(pause, left))
             pause = min(pause * 2, _POLL_LAST)
 
-    def stage(self, application: str, batch_id: int, task: str, attempt: int) -> StageWriter:
-        """Returns where one attempt of a task puts its outputs; they are seen once their receipt is committed."""
+    def stage(
+        self,
+        application: str,
+        batch_id: int,
+        task: str,
+        attempt: int,
+        *,
+        plan: str = "",
+        checkpoint: str = "",
+        changes: Callable[[], str] | None = None,
+    ) -> StageWriter:
+        """Returns where one attempt of a task puts its outputs; they are seen once their receipt is committed.
+
+        What they belong to is not kept with them: it is looked at when the batch is committed.
+        """
         return StageWriter(self._staging, self.describe_topic, _name(application), batch_id, task, attempt)
+
+    def before_replay(self, application: str, batch_id: int) -> None:
+        """Does nothing: a batch is in the log as a whole, or not at all."""
+        self._check_open()
 
     def commit_batch(
         self,
@@ -206,6 +233,9 @@ class EmbeddedLog:
         )
         self._staging.discard(application, batch_id)
         return done
+
+    def applications(self) -> list[str]:
+        return self._read(lambda tables: tables.applications())
 
     def last_batch(self, application: str) -> Committed | None:
         """Returns what the application has committed last."""

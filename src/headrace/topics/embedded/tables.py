@@ -231,6 +231,16 @@ class Tables:
         value = self._transaction.get(_APPLICATION + name.encode())
         return None if value is None else msgspec.msgpack.decode(value, type=Application)
 
+    def applications(self) -> list[str]:
+        with self._transaction.cursor() as cursor:
+            found: list[str] = []
+            if cursor.set_range(_APPLICATION):
+                for key in map(bytes, cursor.iternext(values=False)):
+                    if not key.startswith(_APPLICATION):
+                        break
+                    found.append(key[len(_APPLICATION) :].decode())
+            return found
+
     def put_application(self, name: str, application: Application) -> None:
         self._transaction.put(_APPLICATION + name.encode(), msgspec.msgpack.encode(application))
 

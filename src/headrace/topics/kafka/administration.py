@@ -21,17 +21,24 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the client'
 from headrace.errors import RetriableError, TopicError, TopicExistsError
 from headrace.topics.configs import new_topic
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.explaining import UNKNOWN, error_of, explain, explaining, unknown_topic
+from headrace.topics.kafka.explaining import ABSENT, UNKNOWN, error_of, explain, unknown_topic
 from headrace.topics.log import Offsets, Topic, TopicPartition
 
-FIRST_ANSWER_S = 8.0
+FIRST_ANSWER_S = 6.0
 """How long a cluster may take that was perhaps never there."""
-ANSWER_S = 30.0
+ANSWER_S = 60.0
+"""How long one may take that has answered before: its brokers may be restarted."""
 _VISIBLE_S = 15.0
 _STEP_S = 0.005
 _KNOWN_FOR_S = 5.0
 _MOVING = frozenset(
-    {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REPLICA_NOT_AVAILABLE}
+    {
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
 )
 """Said of partitions that are new, or whose leader has changed: asked again, it is known."""
 _LATEST, _EARLIEST = OffsetSpec.latest(), OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -44,12 +51,16 @@ class Administration:
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
         self._known: dict[str, tuple[float, Topic]] = {}
+        self._ids: dict[str, str] = {}
 
     def names(self) -> list[str]:
-        with explaining("listing topics", self._clients.servers):
-            found = self._clients.admin.list_topics(timeout=FIRST_ANSWER_S).topics
-        # Kafka's own, for offsets and transactions.
-        return sorted(name for name in found if not name.startswith("__"))
+        return list(self.partition_counts())
+
+    def partition_counts(self) -> dict[str, int]:
+        """Returns all topics but Kafka's own, for offsets and transactions, with their partitions: one question."""
+        with self._clients.telling("listing topics"):
+            found = self._clients.admin.list_topics(timeout=self._patience_s).topics
+        return {name: len(found[name].partitions) for name in sorted(found) if not name.startswith("__")}
 
     def create(self, name: str, partitions: int, configs: Mapping[str, object] | None) -> Topic:
         topic = new_topic(name, partitions, configs)
@@ -76,7 +87,7 @@ class Administration:
 
     def grow(self, name: str, partitions: int) -> None:
         """Gives a topic more partitions."""
-        with explaining(f"growing topic '{name}'", self._clients.servers):
+        with self._clients.telling(f"growing topic '{name}'"):
             _wait(
                 self._clients.admin.create_partitions([NewPartitions(name, partitions)], request_timeout=ANSWER_S)[name]
             )
@@ -86,7 +97,7 @@ class Administration:
     def delete(self, name: str) -> None:
         self.describe(name)
         self._known.pop(name, None)
-        with explaining(f"deleting topic '{name}'", self._clients.servers):
+        with self._clients.telling(f"deleting topic '{name}'"):
             _wait(self._clients.admin.delete_topics([name], request_timeout=ANSWER_S)[name])
         self._until(lambda: self._partitions(name) is None, f"deleting topic '{name}'")
         self._clients.forget_topic(name)
@@ -104,7 +115,7 @@ class Administration:
             self._known.pop(name, None)
             raise unknown_topic(name, self.names())
         resource = ConfigResource(ResourceType.TOPIC, name)
-        with explaining(f"describing topic '{name}'", self._clients.servers):
+        with self._clients.telling(f"describing topic '{name}'"):
             entries = _wait(self._clients.admin.describe_configs([resource], request_timeout=ANSWER_S)[resource])
         own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         configs = {key: entry.value for key, entry in sorted(entries.items()) if entry.source == own}
@@ -114,6 +125,9 @@ class Administration:
         """Complains about topics and partitions that are not there."""
         for name, partition in targets:
             topic = self.topic(name)
+            if partition >= topic.partitions:
+                # Perhaps it has got more since.
+                topic = self.describe(name)
             if not 0 <= partition < topic.partitions:
                 message = f"topic '{name}' has partitions 0 to {topic.partitions - 1}; there is no {partition}"
                 raise TopicError(message)
@@ -150,6 +164,8 @@ class Administration:
                     # Deleted since we last looked, or not known to all brokers yet.
                     for topic, _ in specs:
                         self.describe(topic)
+                elif error.code() in ABSENT:
+                    self._clients.renew()
                 elif error.code() not in _MOVING:
                     raise explain(error, "asking for offsets", self._clients.servers) from exception
                 if time.monotonic() > deadline:
@@ -178,22 +194,32 @@ class Administration:
             if offset > begins[target] and ends[target] > begins[target]
         ]
         if places:
-            with explaining("deleting records", self._clients.servers):
+            with self._clients.telling("deleting records"):
                 for future in self._clients.admin.delete_records(places, request_timeout=ANSWER_S).values():
                     _wait(future)
 
     def _partitions(self, name: str) -> int | None:
         """Returns how many partitions a topic has once all of them can be used; None if it is not there."""
-        with explaining(f"describing topic '{name}'", self._clients.servers):
+        with self._clients.telling(f"describing topic '{name}'"):
             try:
                 found = _wait(
-                    self._clients.admin.describe_topics(TopicCollection([name]), request_timeout=FIRST_ANSWER_S)[name]
+                    self._clients.admin.describe_topics(TopicCollection([name]), request_timeout=self._patience_s)[name]
                 )
             except KafkaException as exception:
                 if error_of(exception).code() in UNKNOWN:
                     return None
                 raise
+        self._ids[name] = str(found.topic_id)
         return sum(each.leader is not None for each in found.partitions)
+
+    def topic_id(self, name: str) -> str:
+        """Returns what a topic is known by that was made anew under the same name."""
+        self.topic(name)
+        return self._ids[name]
+
+    @property
+    def _patience_s(self) -> float:
+        return ANSWER_S if self._clients.has_answered else FIRST_ANSWER_S
 
     def _remember(self, topic: Topic) -> Topic:
         self._known[topic.name] = (time.monotonic(), topic)
@@ -213,4 +239,8 @@ class Administration:
 
 # Any: the client's futures do not say what they bring.
 def _wait(future: Future[Any]) -> Any:
-    return future.result(ANSWER_S + 5)
+    try:
+        return future.result(ANSWER_S + 5)
+    except TimeoutError as error:
+        # The client has not even kept its own time limit.
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error

@@ -20,9 +20,9 @@ from headrace.errors import BatchError, TopicExistsError, UnknownTopicError
 from headrace.topics.batch_rules import check_receipts, check_replay
 from headrace.topics.kafka.administration import ANSWER_S, Administration
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.explaining import error_of, explain, explaining
+from headrace.topics.kafka.explaining import error_of, explain
+from headrace.topics.kafka.markers import bounds_of, check_markers, marker_place, own_prefix
 from headrace.topics.kafka.reading import read_range
-from headrace.topics.kafka.transactions import own_prefix
 from headrace.topics.kafka.writing import Appender
 from headrace.topics.log import Committed, Offsets, Receipt, TopicPartition
 
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 _KEY = b"batch"
 _VISIBLE_S = 5.0
 _STEP_S = 0.002
+_OUTWORN_MS = 24 * 3600 * 1000
 _PAUSE_S = 0.05
 _NOT_READY = frozenset(
     {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
@@ -46,6 +47,8 @@ class _Entry:
     written: Sequence[tuple[str, int, int, int]]
     positions: Sequence[tuple[str, int, int]]
     """All positions so far: those of the group are forgotten when nobody has committed for a week."""
+    tasks: Sequence[tuple[str, int, int]] = ()
+    """The batch that each task has committed last, and when: its marker must say the same."""
 
     def committed(self) -> Committed:
         return Committed(self.batch_id, {(topic, part): (first, end) for topic, part, first, end in self.written})
@@ -59,9 +62,10 @@ class Batches:
         self._administration = administration
         self._appender = appender
         self._seen: dict[str, tuple[int, _Entry]] = {}
+        self._hidden: set[TopicPartition] = set()
 
     def last(self, application: str) -> Committed | None:
-        entry = self._last(application)
+        entry = self._fresh(application)
         return None if entry is None else entry.committed()
 
     def commit(
@@ -80,42 +84,77 @@ class Batches:
         written = _written(receipts)
         self._wait_until_visible(written)
         of_tasks = {target: at for receipt in receipts for target, at in receipt.positions.items()}
+        tasks = self._tasks(last, batch_id, receipts)
         # In transactions, tasks have committed theirs themselves.
         is_theirs = self._clients.settings.exactly_once
-        self._commit_positions(application, dict(positions) if is_theirs else of_tasks | dict(positions))
+        own = _outworn(application, tasks, batch_id) if is_theirs else of_tasks
+        self._commit_positions(application, own | dict(positions))
         former = {} if last is None else _by_target(last.positions)
         entry = _Entry(
             batch_id,
             plan,
             [(*target, *bounds) for target, bounds in written.items()],
             [(*target, at) for target, at in (former | of_tasks | dict(positions)).items()],
+            list(tasks.values()),
         )
         self._put(application, entry)
         return entry.committed()
 
-    def positions(self, application: str) -> Offsets:
-        entry = self._last(application)
-        recorded = {} if entry is None else _by_target(entry.positions)
-        return recorded | self._group_positions(application)
+    def _tasks(
+        self, last: _Entry | None, batch_id: int, receipts: Sequence[Receipt]
+    ) -> dict[str, tuple[str, int, int]]:
+        if not self._clients.settings.exactly_once:
+            return {}
+        now_ms = time.time_ns() // 1_000_000
+        tasks = {} if last is None else {each[0]: each for each in last.tasks}
+        return tasks | {each.task: (each.task, batch_id, now_ms) for each in receipts if _report(each)[0]}
 
-    def _group_positions(self, application: str) -> Offsets:
-        with explaining(f"asking for the positions of '{application}'", self._clients.servers):
+    def tasks(self, application: str) -> list[str]:
+        """Returns the tasks that have ever committed anything."""
+        entry = self._fresh(application)
+        return [] if entry is None else [task for task, _, _ in entry.tasks]
+
+    def before_replay(self, application: str, batch_id: int) -> None:
+        last = self._last(application)
+        if last is not None and last.batch_id < batch_id:
+            recorded = {task: batch for task, batch, _ in last.tasks}
+            offsets = self._group_offsets(application)
+            found = {task: offsets.get(marker_place(application, task), 0) - 1 for task in recorded}
+            check_markers(application, batch_id, recorded, found)
+
+    def positions(self, application: str) -> Offsets:
+        """Returns the positions of the last batch; before there is one, what the group has.
+
+        After a crash the group may be ahead, but then the batch is run again that has brought it there.
+        """
+        entry = self._fresh(application)
+        if entry is not None:
+            return _by_target(entry.positions)
+        own = own_prefix(application)
+        return {target: at for target, at in self._group_offsets(application).items() if not target[0].startswith(own)}
+
+    def batch_positions(self, application: str) -> Offsets:
+        entry = self._last(application)
+        return {} if entry is None else _by_target(entry.positions)
+
+    def _group_offsets(self, application: str) -> Offsets:
+        with self._clients.telling(f"asking for the positions of '{application}'"):
             try:
                 found = _patiently(
                     lambda: self._clients.admin.list_consumer_group_offsets(
-                        [ConsumerGroupTopicPartitions(application)], require_stable=True, request_timeout=ANSWER_S
+                        [ConsumerGroupTopicPartitions(application)], request_timeout=ANSWER_S
                     )[application]
                 ).topic_partitions
             except KafkaException as exception:
                 if error_of(exception).code() == KafkaError.GROUP_ID_NOT_FOUND:
                     return {}
                 raise
-        own = own_prefix(application)
-        return {
-            (place.topic, place.partition): place.offset
-            for place in found or ()
-            if place.offset >= 0 and not place.topic.startswith(own)
-        }
+        return {(place.topic, place.partition): place.offset for place in found or () if place.offset >= 0}
+
+    def groups(self) -> list[str]:
+        with self._clients.telling("listing consumer groups"):
+            found = _patiently(lambda: self._clients.admin.list_consumer_groups(request_timeout=ANSWER_S))
+        return sorted(group.group_id for group in found.valid)
 
     def reset(self, application: str) -> None:
         """Forgets everything. It can be done again if it was interrupted."""
@@ -139,6 +178,11 @@ class Batches:
             if topic.startswith(own):
                 self._administration.delete(topic)
 
+    def _fresh(self, application: str) -> _Entry | None:
+        # Another process may have reset the application, and begun anew.
+        self._seen.pop(application, None)
+        return self._last(application)
+
     def _last(self, application: str) -> _Entry | None:
         topic = _topic(application)
         if application not in self._seen and topic not in self._administration.names():
@@ -156,8 +200,8 @@ class Batches:
         found = read_range(self._clients, self._administration, target, max(0, end - 1), end, 1, 1 << 30, keep=False)
         if not found or found[-1][3] is None:
             return None
-        batch_id, plan, written, positions = json.loads(found[-1][3])
-        entry = _Entry(batch_id, plan, [tuple(each) for each in written], [tuple(each) for each in positions])
+        batch_id, plan, *rows = json.loads(found[-1][3])
+        entry = _Entry(batch_id, plan, *([tuple(each) for each in several] for several in rows))
         self._seen[application] = (end, entry)
         return entry
 
@@ -177,17 +221,20 @@ class Batches:
         deadline = time.monotonic() + _VISIBLE_S
         while written:
             ends = self._administration.end_offsets(written, stable=True)
-            hidden = [target for target, (_, end) in written.items() if ends[target] < end]
-            if not hidden:
+            hidden = {target for target, (_, end) in written.items() if ends[target] < end}
+            self._hidden -= written.keys() - hidden
+            # Who has waited in vain once, for a transaction of somebody else, does not wait again.
+            if hidden <= self._hidden:
                 return
             if time.monotonic() > deadline:
-                logger.warning("committed records of %s wait behind a transaction that is still open", hidden)
+                logger.warning("committed records of %s wait behind a transaction that is still open", sorted(hidden))
+                self._hidden |= hidden
                 return
             time.sleep(_STEP_S)
 
     def _commit_positions(self, application: str, positions: Mapping[TopicPartition, int]) -> None:
         if positions:
-            with explaining(f"committing positions of '{application}'", self._clients.servers):
+            with self._clients.telling(f"committing positions of '{application}'"):
                 self._clients.group(application).commit(
                     offsets=[Place(*target, offset) for target, offset in positions.items()], asynchronous=False
                 )
@@ -217,7 +264,25 @@ def _by_target(positions: Sequence[tuple[str, int, int]]) -> Offsets:
 def _written(receipts: Sequence[Receipt]) -> dict[TopicPartition, tuple[int, int]]:
     written: dict[TopicPartition, tuple[int, int]] = {}
     for receipt in receipts:
-        for topic, partition, first, end in json.loads(receipt.inline or b"[]"):
-            before, behind = written.get((topic, partition), (first, end))
-            written[topic, partition] = (min(before, first), max(behind, end))
+        for target, (first, end) in bounds_of(_report(receipt)[1]).items():
+            before, behind = written.get(target, (first, end))
+            written[target] = (min(before, first), max(behind, end))
     return written
+
+
+# Any: rows out of JSON.
+def _report(receipt: Receipt) -> tuple[bool, Any]:
+    """Returns whether a task has committed anything, and which offsets it has written."""
+    commits, written = json.loads(receipt.inline or b"[false, []]")
+    return commits, written
+
+
+def _outworn(application: str, tasks: dict[str, tuple[str, int, int]], batch_id: int) -> Offsets:
+    """Returns markers to be committed again, before brokers forget them, of tasks that have nothing to do."""
+    now_ms = time.time_ns() // 1_000_000
+    found: Offsets = {}
+    for task, batch, committed_ms in list(tasks.values()):
+        if batch < batch_id and now_ms - committed_ms > _OUTWORN_MS:
+            found[marker_place(application, task)] = batch + 1
+            tasks[task] = (task, batch, now_ms)
+    return found

@@ -6,23 +6,28 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
-from headrace.topics.kafka.explaining import explaining
+from headrace.errors import RetriableError
+from headrace.topics.kafka.explaining import ABSENT, error_of, explain, explaining, is_refusal
+from headrace.topics.kafka.markers import Marker
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import TopicPartition
 
 _MOST_READERS = 64
 _READER_GROUP = "headrace-reader"
+_LOST = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT})
 
 client_logger = logging.getLogger("headrace.kafka")
 """Where librdkafka writes what it would otherwise print. It tells of every retry, so nobody has to listen."""
 client_logger.addHandler(logging.NullHandler())
+client_logger.propagate = False
 
 
 @dataclass
@@ -32,6 +37,7 @@ class Reader:
     consumer: Consumer
     position: int
     left: Sequence[Message] = ()
+    topic_id: str = ""
     ended: int = -1
     """Where the partition was said to end: that is said once, and not again until there was more."""
 
@@ -41,9 +47,8 @@ class Writer:
     """A transactional producer of one task."""
 
     producer: Producer
-    marker: int = -1
-    """The batch that the task has committed last."""
-    plan: str = ""
+    marker: Marker = field(default_factory=Marker)
+    """What the task has committed last."""
     lost: bool = False
     """Whether its broker has gone away since: librdkafka may hang in the next transaction, so it is thrown away."""
 
@@ -65,6 +70,11 @@ class Clients:
     _groups: dict[str, Consumer] = field(default_factory=dict)
     _readers: OrderedDict[TopicPartition, Reader] = field(default_factory=OrderedDict)
     _writers: dict[str, Writer] = field(default_factory=dict)
+    _lost: bool = False
+    has_answered: bool = False
+    """Whether the cluster was ever there."""
+    refusal: KafkaError | None = None
+    """Why brokers do not let us in: calls only say that the time was over."""
 
     @property
     def servers(self) -> str:
@@ -73,9 +83,48 @@ class Clients:
     @property
     def admin(self) -> AdminClient:
         with self._lock, explaining("connecting", self.servers):
+            if self._admin is not None:
+                self._admin.poll(0)
+            if self._lost:
+                # Otherwise it would look for coordinators in vain: https://github.com/confluentinc/librdkafka/issues/5511
+                self._lost, self._admin = False, None
+                self._groups.clear()
             if self._admin is None:
-                self._admin = AdminClient(self.settings.for_admin(), logger=client_logger)
+                settings = {**self.settings.for_admin(), "error_cb": self._note}
+                self._admin = AdminClient(settings, logger=client_logger)
             return self._admin
+
+    def renew(self) -> None:
+        """Lets the next call make a new client for administration, because this one does not find its brokers."""
+        self._lost = True
+
+    def _note(self, error: KafkaError) -> None:
+        if is_refusal(error):
+            self.refusal = error
+        if error.code() in _LOST:
+            self._lost = True
+
+    @contextmanager
+    def telling(self, doing: str) -> Iterator[None]:
+        """Turns exceptions of the client into ours; one that only says that nobody answered is told with its reason."""
+        try:
+            with explaining(doing, self.servers):
+                yield
+            self.has_answered = True
+        except TimeoutError as error:
+            # Of a future: the client has not even kept its own time limit.
+            self.renew()
+            message = f"Kafka's client did not come back while {doing}; it is made anew: try again"
+            raise RetriableError(message) from error
+        except RetriableError as error:
+            cause = error.__cause__
+            if self._admin is not None:
+                # What it has to say comes only if it is asked.
+                self._admin.poll(0)
+            refusal = self.refusal
+            if refusal is None or not isinstance(cause, KafkaException) or error_of(cause).code() not in ABSENT:
+                raise
+            raise explain(refusal, doing, self.servers) from cause
 
     @property
     def producer(self) -> Producer:
@@ -93,23 +142,33 @@ class Clients:
                 self._groups[name] = Consumer(settings, logger=client_logger)
             return self._groups[name]
 
-    def take_reader(self, target: TopicPartition, start: int) -> Reader:
+    def take_reader(self, target: TopicPartition, topic_id: str, start: int) -> Reader:
         """Returns a reader that stands at an offset. It belongs to the caller until it is given back."""
         with self._lock:
             reader = self._readers.pop(target, None)
         if reader is None:
-            return self.new_reader(target, start)
-        if reader.position != start:
-            with explaining(f"reading topic '{target[0]}'", self.servers):
+            return self.new_reader(target, topic_id, start)
+        try:
+            # What it has fetched of a topic that was made anew since is not what is asked for.
+            stands = reader.topic_id == topic_id
+            if stands and reader.position != start:
                 reader.consumer.seek(Place(*target, start))
-            reader.position, reader.left = start, ()
-        return reader
+                reader.position, reader.left = start, ()
+        except KafkaException as exception:
+            client_logger.debug("a reader of '%s' is made anew: %s", target[0], exception)
+            stands = False
+        if stands:
+            return reader
+        reader.consumer.close()
+        return self.new_reader(target, topic_id, start)
 
-    def new_reader(self, target: TopicPartition, start: int) -> Reader:
-        with explaining(f"reading topic '{target[0]}'", self.servers):
-            consumer = Consumer(self.settings.for_consumer(_READER_GROUP), logger=client_logger)
+    def new_reader(self, target: TopicPartition, topic_id: str, start: int) -> Reader:
+        with self.telling(f"reading topic '{target[0]}'"):
+            consumer = Consumer(
+                {**self.settings.for_consumer(_READER_GROUP), "error_cb": self._note}, logger=client_logger
+            )
             consumer.assign([Place(*target, start)])
-        return Reader(consumer, start)
+        return Reader(consumer, start, topic_id=topic_id)
 
     def give_back(self, target: TopicPartition, reader: Reader) -> None:
         with self._lock:
@@ -131,8 +190,8 @@ class Clients:
         """Makes a transactional producer, which is not initialized yet."""
 
         def note(error: KafkaError) -> None:
-            if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
-                writer.lost = True
+            writer.lost = writer.lost or error.code() in _LOST
+            self._note(error)
 
         settings = self.settings.for_producer(transactional_id)
         with explaining("connecting", self.servers):

@@ -45,6 +45,11 @@ _REFUSED = frozenset(
 _LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
+def is_refusal(error: KafkaError) -> bool:
+    """Tells whether brokers do not let the user in."""
+    return error.code() in _REFUSED
+
+
 def error_of(exception: KafkaException) -> KafkaError:
     """Returns what an exception of the client carries."""
     found = exception.args[0]
@@ -112,6 +117,6 @@ def out_of_range(target: TopicPartition, start: int, begin: int, end: int) -> Of
     why = "what lay before was removed" if start < begin else "the topic was perhaps deleted and made anew"
     message = (
         f"partition {partition} of topic '{topic}' has offsets {begin} to {end}; offset {start} was asked for; {why}: "
-        f"start from {begin}, or reset the application"
+        f"start from {begin} (for an application: on_offset_out_of_range), or reset the application"
     )
     return OffsetOutOfRangeError(message, begin=begin, end=end)

@@ -13,11 +13,12 @@ from headrace.errors import LogError
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.batches import Batches
 from headrace.topics.kafka.clients import Clients, close_clients, open_clients
+from headrace.topics.kafka.markers import Marker, is_progress
 from headrace.topics.kafka.reading import read_range, sample_bytes
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.kafka.staging import KafkaStage, PlainSending, Sending
 from headrace.topics.kafka.times import latest_time, offset_after
-from headrace.topics.kafka.transactions import Transaction
+from headrace.topics.kafka.transactions import Transaction, end_open_transactions
 from headrace.topics.kafka.writing import Appender
 from headrace.topics.log import Committed, Offsets, Output, Raw, Receipt, Topic, TopicPartition, Written
 
@@ -85,8 +86,15 @@ class KafkaLog:
         return self._administration.create(name, partitions, configs)
 
     def topics(self) -> list[str]:
-        """Returns the names of all topics in their order, without Kafka's own."""
-        return self._administration.names()
+        """Returns the names of all topics in their order, without Kafka's own and those that hold our progress."""
+        return list(self.partition_counts())
+
+    def partition_counts(self) -> dict[str, int]:
+        found = self._administration.partition_counts()
+        return {topic: partitions for topic, partitions in found.items() if not is_progress(topic)}
+
+    def partitions_of(self, topic: str) -> int:
+        return self._administration.topic(topic).partitions
 
     def describe_topic(self, name: str) -> Topic:
         return self._administration.describe(name)
@@ -154,13 +162,29 @@ class KafkaLog:
             time.sleep(min(pause, left))
             pause = min(pause * 2, _POLL_LAST_S)
 
-    def stage(self, application: str, batch_id: int, task: str, attempt: int, *, plan: str = "") -> KafkaStage:
-        """Begins the transaction of a task, and ends whatever an earlier attempt has left open."""
+    def stage(
+        self,
+        application: str,
+        batch_id: int,
+        task: str,
+        attempt: int,
+        *,
+        plan: str = "",
+        checkpoint: str = "",
+        changes: Callable[[], str] | None = None,
+    ) -> KafkaStage:
+        """Returns the transaction of a task. It begins with the first record, and ends what earlier attempts left."""
         clients, administration = self._clients, self._administration
         sending: Sending = PlainSending(clients)
         if self._settings.exactly_once:
-            sending = Transaction(clients, administration, application, batch_id, task, plan)
+            marker = Marker(batch_id, plan, checkpoint)
+            sending = Transaction(clients, administration, application, task, marker, changes)
         return KafkaStage(clients, administration.topic, sending, (application, batch_id, task, attempt))
+
+    def before_replay(self, application: str, batch_id: int) -> None:
+        """Complains if markers of tasks are gone, which say whether they have committed the batch."""
+        if self._settings.exactly_once:
+            self._batches.before_replay(application, batch_id)
 
     def commit_batch(
         self,
@@ -171,11 +195,12 @@ class KafkaLog:
         plan: str = "",
         positions: Mapping[TopicPartition, int] | None = None,
     ) -> Committed:
-        """Records that all tasks have committed the batch, once their outputs can be read.
-
-        Records of a task that was run again, and found its batch committed, are not among those it returns.
-        """
+        """Records that all tasks have committed the batch, once their outputs can be read."""
         return self._batches.commit(application, batch_id, list(receipts), plan, positions or {})
+
+    def applications(self) -> list[str]:
+        """Returns the names of all consumer groups: an application's is its name, in Kafka Streams, too."""
+        return self._batches.groups()
 
     def last_batch(self, application: str) -> Committed | None:
         """Returns what the application has committed last."""
@@ -185,10 +210,21 @@ class KafkaLog:
         """Returns up to where the application has consumed its inputs: the offsets of its consumer group."""
         return self._batches.positions(application)
 
+    def batch_positions(self, application: str) -> Offsets:
+        """Returns up to where the last batch has consumed that all tasks have committed: nothing of it is missing."""
+        return self._batches.batch_positions(application)
+
     def discard_staged(self, application: str) -> int:
-        """Does nothing: transactions that are open are aborted when their tasks begin the next one."""
-        self._check_open()
-        return 0
+        """Aborts the transactions that tasks have left open, and fences whoever still writes to them.
+
+        A task's next transaction would do that, too; but one that has nothing to do may have none for long, and
+        readers would wait. Returns how many tasks it has asked for.
+        """
+        if not self._settings.exactly_once:
+            return 0
+        tasks = self._batches.tasks(application)
+        end_open_transactions(self._clients, application, tasks)
+        return len(tasks)
 
     def reset_application(self, application: str) -> None:
         """Deletes the application's consumer group and the topics with its progress. Other topics stay as they are."""

@@ -21,6 +21,7 @@ _AT_ONCE = 1000
 """Messages a call: more of them are slower."""
 _POLL_S = 0.1
 _PATIENCE_S = 60.0
+_STALLED_S = 1.5
 _SAMPLE = 100
 _OVERHEAD = 16
 """Bytes that a record takes besides its key, value and headers."""
@@ -46,7 +47,8 @@ def read_range(
     administration.check([target])
     if stop is not None and start >= stop:
         return []
-    reader = clients.take_reader(target, start) if keep else clients.new_reader(target, start)
+    take = clients.take_reader if keep else clients.new_reader
+    reader = take(target, administration.topic_id(target[0]), start)
     reading = _Reading(clients, administration, target, stop, max_records, max_bytes, reader)
     try:
         found = reading.run()
@@ -87,6 +89,7 @@ class _Reading:
     def run(self) -> list[Raw]:
         reader = self._reader
         deadline = time.monotonic() + _PATIENCE_S
+        renewal, pause = time.monotonic() + _STALLED_S, _STALLED_S
         if reader.ended == reader.position and not reader.left and self._stable_end() <= reader.position:
             return []
         while True:
@@ -94,13 +97,32 @@ class _Reading:
             reader.left = ()
             if not messages:
                 if self._stable_end() <= reader.position:
+                    self._check_not_behind_the_end()
                     return self._found
-                if time.monotonic() > deadline:
+                now = time.monotonic()
+                if now > deadline:
                     self._complain()
+                if now > renewal:
+                    # It may have lost its place for good, when the records there were removed.
+                    self._renew()
+                    pause *= 2
+                    renewal = now + pause
                 continue
             deadline = time.monotonic() + _PATIENCE_S
             if self._take(messages):
                 return self._found
+
+    def _check_not_behind_the_end(self) -> None:
+        end = self._administration.end_offsets([self._target], stable=False)[self._target]
+        if self._reader.position > end:
+            begin = self._administration.begin_offsets([self._target])[self._target]
+            raise out_of_range(self._target, self._reader.position, begin, end)
+
+    def _renew(self) -> None:
+        reader = self._reader
+        reader.consumer.close()
+        reader.consumer = self._clients.new_reader(self._target, reader.topic_id, reader.position).consumer
+        reader.ended = -1
 
     def _fetch(self) -> Sequence[Message]:
         consumer = self._reader.consumer

@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from headrace.errors import BatchError
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.explaining import explaining
+from headrace.topics.kafka.markers import Bounds
 from headrace.topics.kafka.writing import Delivery, FindTopic, flush, produce
 from headrace.topics.log import Output, Receipt, TopicPartition
 from headrace.topics.spread import Sticky, spread
@@ -21,8 +22,20 @@ from headrace.topics.spread import Sticky, spread
 class Sending(Protocol):
     """How the outputs of a task are sent: ``Transaction``, or ``PlainSending``."""
 
-    is_done: bool
-    """Whether they were committed before, so that nothing is to be sent."""
+    reports_every_record: bool
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether anything was sent, or looked at."""
+        ...
+
+    @property
+    def is_done(self) -> bool:
+        """Whether they were committed before, so that nothing is to be sent."""
+        ...
+
+    @property
+    def written_before(self) -> Bounds: ...
 
     @property
     def producer(self) -> Producer: ...
@@ -33,10 +46,16 @@ class Sending(Protocol):
 class PlainSending:
     """Sends at least once: a batch that is run again is written again."""
 
+    reports_every_record = True
+    is_begun = True
     is_done = False
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
+
+    @property
+    def written_before(self) -> Bounds:
+        return {}
 
     @property
     def producer(self) -> Producer:
@@ -74,12 +93,13 @@ class KafkaStage:
         if not self._is_open:
             message = f"the output of task {self._identity[2]} in batch {self._identity[1]} is finished; stage it anew"
             raise BatchError(message)
+        if not outputs:
+            return
         parts = list(spread(self._topic(topic), outputs, self._sticky))
         self._records += len(outputs)
         if self._sending.is_done:
             return
-        # A transaction fails as a whole if a record does; without one, every record is asked about.
-        every = isinstance(self._sending, PlainSending)
+        every = self._sending.reports_every_record
         with explaining(f"writing to topic '{topic}'", self._clients.servers):
             for partition, part in parts:
                 produce(self._sending.producer, topic, partition, part, self._delivery, every=every)
@@ -87,8 +107,11 @@ class KafkaStage:
     def finish(self, positions: Mapping[TopicPartition, int]) -> Receipt:
         """Commits the transaction with the positions in it, and returns the receipt for it."""
         self._is_open = False
-        if not self._sending.is_done:
+        # A task that has read and written nothing leaves no trace: run again, it would do nothing again.
+        commits = bool(positions) or self._sending.is_begun
+        if commits and not self._sending.is_done:
             self._sending.commit(positions, self._delivery)
+        written = self._delivery.bounds or (self._sending.written_before if commits else {})
         application, batch_id, task, attempt = self._identity
         return Receipt(
             application=application,
@@ -97,13 +120,13 @@ class KafkaStage:
             attempt=attempt,
             records=self._records,
             positions=dict(positions),
-            inline=json.dumps([[*target, *bounds] for target, bounds in self._delivery.bounds.items()]).encode(),
+            inline=json.dumps([commits, [[*target, *bounds] for target, bounds in written.items()]]).encode(),
         )
 
     def discard(self) -> None:
         """Aborts the transaction."""
         self._is_open = False
-        if not self._sending.is_done:
+        if self._sending.is_begun and not self._sending.is_done:
             self._sending.abort()
 
     def flush(self) -> None:

@@ -9,8 +9,8 @@ from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.reading import read_range
 from headrace.topics.log import Raw, TopicPartition
 
-SEARCHED = 20_000
-"""Offsets above which a range is searched for its latest time instead of read."""
+READ = 1_000
+"""Offsets up to which a range is read to find its latest time; longer ones are asked about."""
 _PART = 10_000
 _PART_BYTES = 16 << 20
 
@@ -18,41 +18,53 @@ _PART_BYTES = 16 << 20
 def latest_time(
     clients: Clients, administration: Administration, target: TopicPartition, start: int, stop: int
 ) -> int | None:
-    """Returns the largest timestamp. A long range is searched for it, which takes some thirty questions."""
-    if stop - start > SEARCHED:
-        found = _search(clients, administration, target, start, stop)
-        if found is not None:
-            return found
-    times = (
-        max(timestamp_ms for _, timestamp_ms, _, _, _ in part)
-        for part in _parts(clients, administration, target, start, stop)
-    )
-    return max(times, default=None)
+    """Returns the largest timestamp in a range. Only the end of a long one is read.
+
+    Brokers know the first record of a partition that is at or after a time. If there is none before ``stop`` that is
+    later than the last records, these are the latest; otherwise the time is searched for. If times are so much out of
+    order that a later record lies before the range, nobody can say without reading all of it: then it is the largest
+    one of the last records, which is not too late.
+    """
+    tail = _latest(clients, administration, target, max(start, stop - READ), stop)
+    if stop - start <= READ:
+        return tail
+    # Behind the last records there are only markers, or what was compacted away: then what lies before is looked at.
+    known_ms = tail if tail is not None else _latest(clients, administration, target, start, stop, at_most=1)
+    if known_ms is None:
+        return None
+    later = administration.offsets_for_time({target: known_ms + 1})[target]
+    if later is None or later >= stop:
+        return known_ms
+    first, latest_ms = _search(administration, target, stop, known_ms + 1, later)
+    return known_ms if first < start else latest_ms
 
 
 def _search(
-    clients: Clients, administration: Administration, target: TopicPartition, start: int, stop: int
-) -> int | None:
-    """Returns the largest timestamp before ``stop`` if its record lies in the range, else None.
-
-    Brokers say which record is the first one at or after a time. As long as that one lies before ``stop``, there is a
-    record at that time or later.
-    """
-    greatest_offset, greatest_ms = administration.latest_record(target)
-    if start <= greatest_offset < stop:
-        return greatest_ms
-    head = read_range(clients, administration, target, start, stop, 1, _PART_BYTES, keep=False)
-    if not head or greatest_offset < start:
-        return None
-    known_ms, first, above_ms = head[0][1], head[0][0], greatest_ms
-    while above_ms - known_ms > 1:
-        middle_ms = (known_ms + above_ms) // 2
+    administration: Administration, target: TopicPartition, stop: int, known_ms: int, first: int
+) -> tuple[int, int]:
+    """Returns the latest time of the partition before ``stop`` and its offset, given that of a time that is there."""
+    _, above_ms = administration.latest_record(target)
+    while known_ms < above_ms:
+        middle_ms = (known_ms + above_ms + 1) // 2
         found = administration.offsets_for_time({target: middle_ms})[target]
         if found is not None and found < stop:
             known_ms, first = middle_ms, found
         else:
-            above_ms = middle_ms
-    return known_ms if start <= first else None
+            above_ms = middle_ms - 1
+    return first, known_ms
+
+
+def _latest(
+    clients: Clients,
+    administration: Administration,
+    target: TopicPartition,
+    start: int,
+    stop: int,
+    *,
+    at_most: int = READ,
+) -> int | None:
+    found = read_range(clients, administration, target, start, stop, at_most, _PART_BYTES, keep=False)
+    return max((timestamp_ms for _, timestamp_ms, _, _, _ in found), default=None)
 
 
 def offset_after(
@@ -76,7 +88,7 @@ def _parts(
     clients: Clients, administration: Administration, target: TopicPartition, start: int, stop: int
 ) -> Iterator[list[Raw]]:
     while start < stop:
-        part = read_range(clients, administration, target, start, stop, _PART, _PART_BYTES)
+        part = read_range(clients, administration, target, start, stop, _PART, _PART_BYTES, keep=False)
         if not part:
             return
         yield part

@@ -1,161 +1,185 @@
-"""A task's transaction: its marker first, then its records, then what it has consumed; all of it or nothing.
+"""A task's transaction: its records, its marker, and what it has consumed; all of it or nothing.
 
-The marker is an offset of the application's consumer group: partition ``p`` of the marker topic of sub-topology ``s``
-stands for task ``s_p``, its offset is the number of batches that the task has committed. It is read only after the
-producer was initialized, which ends whatever an older producer of the task has left open; so what is read is final.
+The marker is read only after the producer was initialized, which ends whatever an older producer of the task has left
+open; so what is read is final. A producer that is used again sends its marker before anything else: if another process
+has had the task in between, that is refused, and a new producer begins anew.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
 
-from headrace.errors import (
-    BatchError,
-    LogError,
-    RetriableError,
-    TopicError,
-    TopicExistsError,
-    UnknownTopicError,
-    describe_value,
-)
+from headrace.errors import LogError, RetriableError, TopicExistsError, UnknownTopicError
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients, Writer
-from headrace.topics.kafka.explaining import error_of, explaining
-from headrace.topics.kafka.writing import Delivery
+from headrace.topics.kafka.explaining import error_of, explain
+from headrace.topics.kafka.markers import Bounds, Marker, marker_place
+from headrace.topics.kafka.writing import Delivery, flush
 from headrace.topics.log import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 _CALL_S = 60.0
+_AT_ONCE = 8
 _CREATED_AT_LEAST = 8
 """Partitions that a marker topic gets at first; one that is not used costs nothing."""
 
 
-def own_prefix(application: str) -> str:
-    """Returns how topics begin that hold an application's progress."""
-    return f"{application}-headrace-"
-
-
-def marker_place(application: str, task: str) -> TopicPartition:
-    """Returns the partition that stands for a task.
-
-    >>> marker_place("orders", "1_3")
-    ('orders-headrace-1-tasks', 3)
-    """
-    group, _, number = task.rpartition("_")
-    if not group or not number.isdecimal():
-        message = f"a task's name is <sub-topology>_<partition>, such as '0_3'; found {describe_value(task)}"
-        raise TopicError(message)
-    return f"{own_prefix(application)}{group}-tasks", int(number)
-
-
 class Transaction:
-    """What a task does in one micro-batch. ``is_done`` says that it was committed before."""
+    """What a task writes in one micro-batch. It begins when it is first asked for anything: many a batch has nothing.
+
+    ``is_done`` says that the batch was committed before.
+    """
+
+    reports_every_record = False
+    """The transaction fails as a whole if a record does."""
 
     def __init__(
         self,
         clients: Clients,
         administration: Administration,
         application: str,
-        batch_id: int,
         task: str,
-        plan: str,
+        marker: Marker,
+        changes: Callable[[], str] | None = None,
     ) -> None:
         self._clients = clients
         self._application = application
-        self._batch_id = batch_id
         self._task = task
-        self._plan = plan
-        self._id = f"{application}-{task}"
-        self._marker = marker_place(application, task)
+        self._marker = marker
+        self._changes = changes
+        self._id = _id(application, task)
+        self._place = marker_place(application, task)
         self._doing = f"committing task {task} of application '{application}'"
         self._administration = administration
-        self._writer = self._begun()
-        self.is_done = self._writer.marker >= batch_id
-        if self.is_done:
-            clients.keep_writer(self._id, self._writer)
+        self._writer: Writer | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        return self._writer is not None
+
+    @property
+    def is_done(self) -> bool:
+        return self._begun().marker.batch_id >= self._marker.batch_id
 
     @property
     def producer(self) -> Producer:
-        return self._writer.producer
+        return self._begun().producer
+
+    @property
+    def written_before(self) -> Bounds:
+        """What the first run of the batch has written."""
+        return self._begun().marker.written
 
     def _begun(self) -> Writer:
+        if self._writer is None:
+            self._writer = self._reused() or self._new()
+        return self._writer
+
+    def _reused(self) -> Writer | None:
         writer = self._clients.take_writer(self._id)
         # A marker in memory is no reason to leave anything out: the application may have been reset since.
-        if writer is not None and writer.is_usable and writer.marker < self._batch_id:
-            try:
-                self._begin(writer.producer)
-                return writer
-            except KafkaException as exception:
-                # Another process has had this task in between.
-                logger.debug("producer '%s' is made anew: %s", self._id, exception)
-        ensure_marker(self._administration, self._marker)
-        with explaining(self._doing, self._clients.servers):
-            writer = self._clients.new_writer(self._id)
-            writer.producer.init_transactions(_CALL_S)
-            writer.marker, writer.plan = self._committed()
-            if not self._is_replay(writer):
-                self._begin(writer.producer)
+        if writer is None or not writer.is_usable or writer.marker.batch_id >= self._marker.batch_id:
+            return None
+        try:
+            writer.producer.begin_transaction()
+            self._send_offsets(writer.producer, {self._place: self._marker.offset})
+        except KafkaException as exception:
+            # Another process has had this task in between.
+            logger.debug("producer '%s' is made anew: %s", self._id, exception)
+            return None
         return writer
 
-    def _committed(self) -> tuple[int, str]:
-        place = self._clients.group(self._application).committed([Place(*self._marker)], _CALL_S)[0]
-        return max(place.offset, 0) - 1, place.metadata or ""
+    def _new(self) -> Writer:
+        ensure_marker(self._administration, self._place)
+        with self._clients.telling(self._doing):
+            writer = self._clients.new_writer(self._id)
+            writer.producer.init_transactions(_CALL_S)
+            place = self._clients.group(self._application).committed([Place(*self._place)], _CALL_S)[0]
+            writer.marker = Marker.of(place.offset, place.metadata)
+            if writer.marker.batch_id >= self._marker.batch_id:
+                writer.marker.check_replay(self._application, self._task, self._marker)
+                self._compare(writer.marker)
+                self._clients.keep_writer(self._id, writer)
+            else:
+                writer.producer.begin_transaction()
+        return writer
 
-    def _is_replay(self, writer: Writer) -> bool:
-        if writer.marker < self._batch_id:
-            return False
-        where = f"batch {self._batch_id} of application '{self._application}'"
-        remedy = (
-            "the checkpoint was deleted or exchanged while the log was kept: bring it back, or reset the application"
-        )
-        if writer.marker > self._batch_id:
-            message = f"{where} is older than the last one in the log, {writer.marker} (task {self._task}); {remedy}"
-            raise BatchError(message)
-        if writer.plan != self._plan and writer.plan and self._plan:
-            message = f"{where} is in the log with another plan ({writer.plan!r}, now {self._plan!r}); {remedy}"
-            raise BatchError(message)
-        return True
+    def _compare(self, before: Marker) -> None:
+        changes = "" if self._changes is None else self._changes()
+        if before.changes and changes and before.changes != changes:
+            logger.warning(
+                "task %s of application '%s': batch %d was run again and has changed its state in another way than at "
+                "first, when its results were written; what user code does must depend on records, state and the time "
+                "of the context only",
+                self._task,
+                self._application,
+                self._marker.batch_id,
+            )
 
-    def _begin(self, producer: Producer) -> None:
-        producer.begin_transaction()
-        self._send_offsets(producer, [Place(*self._marker, self._batch_id + 1, metadata=self._plan)])
-
-    def _send_offsets(self, producer: Producer, places: list[Place]) -> None:
-        metadata = self._clients.group(self._application).consumer_group_metadata()
-        _limited(lambda: producer.send_offsets_to_transaction(places, metadata, _CALL_S), self._doing)
+    def _send_offsets(self, producer: Producer, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
+        group = self._clients.group(self._application).consumer_group_metadata()
+        places = [
+            Place(*target, offset, metadata=metadata) if target == self._place else Place(*target, offset)
+            for target, offset in offsets.items()
+        ]
+        _limited(lambda: producer.send_offsets_to_transaction(places, group, _CALL_S), self._doing)
 
     def commit(self, positions: Mapping[TopicPartition, int], delivery: Delivery) -> None:
-        """Ends the transaction with the positions in it."""
-        with explaining(self._doing, self._clients.servers):
+        """Ends the transaction with the positions and the marker in it."""
+        writer, producer = self._begun(), self.producer
+        with self._clients.telling(self._doing):
             try:
-                if positions:
-                    self._send_offsets(self.producer, [Place(*target, offset) for target, offset in positions.items()])
-                self.producer.commit_transaction(_CALL_S)
+                flush(producer, delivery)
+                changes = "" if self._changes is None else self._changes()
+                marker = replace(self._marker, written=delivery.bounds, changes=changes)
+                self._send_offsets(producer, {self._place: marker.offset, **positions}, marker.metadata)
+                producer.commit_transaction(_CALL_S)
             except KafkaException as exception:
                 # Otherwise its end is not known, and the next producer of the task finds it out.
-                if error_of(exception).txn_requires_abort():
+                if delivery.error is not None or error_of(exception).txn_requires_abort():
                     self.abort()
                 if delivery.error is not None:
                     # This is why.
-                    raise KafkaException(delivery.error) from exception
+                    doing = f"writing to topic '{delivery.failed_topic}' in task {self._task}"
+                    raise explain(delivery.error, doing, self._clients.servers) from exception
                 raise
-        self._writer.marker, self._writer.plan = self._batch_id, self._plan
-        self._clients.keep_writer(self._id, self._writer)
+        writer.marker = marker
+        self._clients.keep_writer(self._id, writer)
 
     def abort(self) -> None:
         """Takes everything back. If that fails, the next producer of the task does it."""
+        if self._writer is None:
+            return
         try:
-            self.producer.abort_transaction(_CALL_S)
+            self._writer.producer.abort_transaction(_CALL_S)
         except KafkaException as exception:
             logger.debug("producer '%s' is given up: %s", self._id, exception)
             return
         self._clients.keep_writer(self._id, self._writer)
+
+
+def end_open_transactions(clients: Clients, application: str, tasks: Sequence[str]) -> None:
+    """Makes a producer for each task and lets it go: what another one of that name has open is aborted."""
+
+    def end(task: str) -> None:
+        with clients.telling(f"ending what task {task} of application '{application}' has left open"):
+            clients.new_writer(_id(application, task)).producer.init_transactions(_CALL_S)
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for done in [pool.submit(end, task) for task in tasks]:
+            done.result()
+
+
+def _id(application: str, task: str) -> str:
+    return f"{application}-{task}"
 
 
 def ensure_marker(administration: Administration, marker: TopicPartition) -> None:
@@ -163,7 +187,7 @@ def ensure_marker(administration: Administration, marker: TopicPartition) -> Non
     topic, number = marker
     wanted = max(_CREATED_AT_LEAST, 1 << number.bit_length())
     try:
-        known = administration.describe(topic)
+        known = administration.topic(topic)
     except UnknownTopicError:
         try:
             known = administration.create(topic, wanted, None)

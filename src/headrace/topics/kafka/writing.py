@@ -16,6 +16,9 @@ _POLL_EVERY = 1000
 _FLUSH_S = 60.0
 _REFRESH_S = 10.0
 _REFRESHES = 20
+_LEARN_S = 0.05
+# What the client says of a topic or partition that was not there when it last looked.
+_OUTDATED = (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC)
 
 FindTopic = Callable[[str], Topic]
 
@@ -26,10 +29,12 @@ class Delivery:
     def __init__(self) -> None:
         self.bounds: dict[TopicPartition, tuple[int, int]] = {}
         self.error: KafkaError | None = None
+        self.failed_topic = ""
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.error = self.error or error
+            if self.error is None:
+                self.error, self.failed_topic = error, message.topic() or ""
             return
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         assert topic is not None, "it was delivered"
@@ -94,9 +99,11 @@ def produce(
                 producer.poll(0.1)
             except KafkaException as exception:
                 # It has an old view of a topic that was made anew or has got more partitions.
-                if error_of(exception).code() != KafkaError._UNKNOWN_PARTITION or refreshed > _REFRESHES:
+                if error_of(exception).code() not in _OUTDATED or refreshed > _REFRESHES:
                     raise
                 refreshed += 1
                 producer.list_topics(topic, _REFRESH_S)
+                # What was learnt takes effect in another thread.
+                producer.poll(_LEARN_S)
         if place % _POLL_EVERY == 0:
             producer.poll(0)

@@ -1,0 +1,234 @@
+"""What is particular to applications whose topics are in Kafka."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from secrets import token_hex
+from typing import Any
+
+import pytest
+
+pytest.importorskip("confluent_kafka")
+
+from headrace import JoinWindows, Materialized, Produced, Serdes, Streams, StreamsBuilder, TimeWindows
+from headrace.errors import (
+    BatchError,
+    IncompatibleTopologyError,
+    MissingSourceTopicError,
+    StateDirectoryError,
+    TopicError,
+    TopologyError,
+)
+from headrace.state.memory import MemoryEngine
+from headrace.topics.kafka import KafkaLog
+from headrace.topics.kafka.batches import _Entry
+from headrace.topics.kafka.markers import Marker
+from tests.spark.stand import LONG, Stand
+from tests.topics.kit import everything
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+
+SECOND = timedelta(seconds=1)
+
+
+def counts(builder: StreamsBuilder) -> None:
+    table = builder.stream("in").group_by_key().count(materialized=Materialized("counts"))
+    table.to_stream().to("out", Produced(value_serde=Serdes.json()))
+
+
+def copy(builder: StreamsBuilder) -> None:
+    builder.stream("in").to("out")
+
+
+def running(streams: Streams, until: Callable[[Any], bool]) -> threading.Event:
+    """Returns an event that is set when a batch fulfils a condition."""
+    seen = threading.Event()
+
+    def listen(batch: Any) -> None:
+        if until(batch):
+            seen.set()
+
+    streams.add_batch_listener(listen)
+    return seen
+
+
+def test_internal_topics_are_made_as_kafka_streams_makes_them(stand: Stand, kafka: KafkaLog) -> None:
+    stand.topic("in", 3)
+
+    def build(builder: StreamsBuilder) -> None:
+        grouped = builder.stream("in").group_by_key()
+        grouped.count(materialized=Materialized("all"))
+        grouped.windowed_by(TimeWindows.of_size_and_grace(60 * SECOND, SECOND)).count(materialized=Materialized("last"))
+
+    stand.run(build)
+    every, last = kafka.describe_topic("app-all-changelog"), kafka.describe_topic("app-last-changelog")
+    assert (every.partitions, every.configs) == (3, {"cleanup.policy": "compact"})
+    assert last.configs == {"cleanup.policy": "compact,delete", "retention.ms": str((60 + 1 + 86_400) * 1000)}
+
+
+def test_progress_is_the_offsets_of_the_consumer_group(stand: Stand, kafka: KafkaLog) -> None:
+    stand.topic("in", 2)
+    stand.write("in", *((f"k{number}", number, 1000 + number) for number in range(20)))
+    stand.run(counts)
+    offsets = kafka._batches._group_offsets("app")
+    assert offsets.pop(("app-headrace-0-tasks", 0)) == offsets.pop(("app-headrace-0-tasks", 1)) == 1
+    assert offsets == kafka.end_offsets([("in", 0), ("in", 1)])
+
+
+def test_markers_say_which_plan_checkpoint_and_changes_they_belong_to(stand: Stand, kafka: KafkaLog) -> None:
+    from confluent_kafka import TopicPartition
+
+    stand.topic("in")
+    stand.write("in", ("a", 1, 1))
+    stand.run(counts)
+    place = kafka._clients.group("app").committed([TopicPartition("app-headrace-0-tasks", 0)])[0]
+    marker = Marker.of(place.offset, place.metadata)
+    assert marker.batch_id == 0
+    assert all((marker.plan, marker.checkpoint, marker.changes))
+    assert marker.written == {("out", 0): (0, 1), ("app-counts-changelog", 0): (0, 1)}
+
+
+def test_batch_whose_markers_are_gone_is_not_run_again(stand: Stand, kafka: KafkaLog) -> None:
+    stand.topic("in")
+    stand.write("in", ("a", 1, 1))
+    stand.run(counts)
+    stand.write("in", ("a", 1, 2))
+    checkpoint = stand.directory / "app" / "checkpoint"
+    stand.run(counts)
+    # As if the driver had died before it recorded the second batch, and a week had passed.
+    kafka._batches._put("app", _Entry(0, "", [], [], [("0_0", 0, 0)]))
+    for file in ("commits/1", "commits/.1.crc", "offsets/2", "offsets/.2.crc"):
+        (checkpoint / file).unlink(missing_ok=True)
+    kafka._clients.admin.delete_consumer_groups(["app"])["app"].result()
+    streams = stand.streams(counts).start(available_now=True)
+    with pytest.raises(BatchError, match="batch 1 of application 'app' was begun before, and whether task 0_0 wrote"):
+        streams.wait(LONG)
+
+
+def test_deleted_checkpoint_is_told(stand: Stand) -> None:
+    stand.topic("in")
+    stand.write("in", ("a", 1, 1))
+    stand.run(counts)
+    (stand.directory / "app").rename(stand.directory / "gone")
+    with pytest.raises(StateDirectoryError, match=r"results up to batch 0, but the checkpoint in .* is gone"):
+        stand.streams(counts).start()
+
+
+def test_new_partitions_are_read_by_who_remembers_nothing(stand: Stand, kafka: KafkaLog) -> None:
+    stand.topic("in", 1)
+    stand.write("in", ("a", 1, 1))
+    streams = stand.streams(copy, **{"consumer.auto.offset.reset": "latest"})
+    first = running(streams, lambda batch: True)
+    second = running(streams, lambda batch: batch.records_in == 1)
+    with streams:
+        assert first.wait(LONG.total_seconds())
+        kafka._administration.grow("in", 2)
+        kafka.append("in", [(1, 5, b"b", b"2", ())])
+        assert second.wait(LONG.total_seconds())
+    assert [value for _, value, _ in stand.read("out")] == [2]
+
+
+def test_new_partitions_stop_who_has_state(stand: Stand, kafka: KafkaLog) -> None:
+    stand.topic("in", 1)
+    streams = stand.streams(counts)
+    first = running(streams, lambda batch: True)
+    streams.start()
+    assert first.wait(LONG.total_seconds())
+    kafka._administration.grow("in", 2)
+    with pytest.raises(IncompatibleTopologyError, match=r"other partitions.*'in' with 2 part.*headrace reset app"):
+        streams.wait(LONG)
+    with pytest.raises(IncompatibleTopologyError, match="'in' had 1 partitions and now has 2"):
+        stand.streams(counts).start()
+
+
+def test_topic_that_is_deleted_while_it_is_read_is_named(stand: Stand, kafka: KafkaLog) -> None:
+    stand.topic("in")
+    streams = stand.streams(copy)
+    first = running(streams, lambda batch: True)
+    streams.start()
+    assert first.wait(LONG.total_seconds())
+    kafka.delete_topic("in")
+    with pytest.raises(MissingSourceTopicError, match=r"application 'app' reads was deleted while it ran: .* 'in'"):
+        streams.wait(LONG)
+
+
+def test_record_that_the_broker_refuses_is_explained(stand: Stand) -> None:
+    stand.topic("in")
+    stand.topic("out", max_message_bytes="1000")
+    stand.write("in", ("a", token_hex(5000), 1))
+    streams = stand.streams(copy).start(available_now=True)
+    with pytest.raises(TopicError, match=r"too large .* writing to topic 'out' .* raise 'max\.message\.bytes'"):
+        streams.wait(LONG)
+    assert stand.read("out") == []
+
+
+def test_inputs_of_a_join_need_equally_many_partitions(stand: Stand) -> None:
+    stand.topic("orders", 2)
+    stand.topic("payments", 3)
+
+    def build(builder: StreamsBuilder) -> None:
+        windows = JoinWindows.of_time_difference_with_no_grace(SECOND)
+        builder.stream("orders").join(builder.stream("payments"), lambda one, two: one, windows=windows).to("out")
+
+    with pytest.raises(TopologyError, match=r"'orders' has 2 .*'payments' has 3|co-partitioned"):
+        stand.streams(build).start()
+
+
+def test_missing_topic_is_told_before_anything_starts(stand: Stand) -> None:
+    stand.topic("inn")
+    with pytest.raises(MissingSourceTopicError, match="'in', which sub-topology 0 reads, does not; did you mean 'inn'"):
+        stand.streams(copy).start()
+
+
+def test_loss_by_retention_can_be_left_behind_and_is_logged(
+    stand: Stand, kafka: KafkaLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    stand.topic("in")
+    stand.write("in", ("a", 1, 1))
+    stand.run(copy)
+    stand.write("in", ("a", 2, 2), ("a", 3, 3))
+    kafka.delete_records({("in", 0): 2})
+    with caplog.at_level(logging.WARNING):
+        stand.run(copy, on_offset_out_of_range="earliest")
+    assert [value for _, value, _ in stand.read("out")] == [1, 3]
+    assert "offset 1 is gone; going on at 2" in caplog.text
+
+
+def test_at_least_once_needs_no_transactions(stand: Stand, kafka: KafkaLog) -> None:
+    stand.topic("in", 2)
+    stand.write("in", *((f"k{number}", number, 1000 + number) for number in range(20)))
+    stand.run(counts, processing_guarantee="at_least_once")
+    stand.write("in", ("k1", 1, 2000))
+    stand.run(counts, processing_guarantee="at_least_once")
+    found = stand.read("out")
+    assert len(found) == 21
+    assert ("k1", 2, 2000) in found
+    # There are no markers, neither of tasks nor at the end of a transaction.
+    assert sum(kafka.end_offsets([("out", 0), ("out", 1)]).values()) == 21
+    assert set(kafka._batches._group_offsets("app")) == {("in", 0), ("in", 1)}
+
+
+def test_changelog_that_the_broker_has_compacted_rebuilds_the_store(stand: Stand, kafka: KafkaLog) -> None:
+    stand.topic("in")
+    # Every batch closes the segment before, and what is closed can be compacted.
+    settings = {"topic.segment.ms": 1, "topic.min.cleanable.dirty.ratio": 0}
+    expected: dict[str, int] = {}
+    for number in range(2):
+        for key in ("a", "b", f"c{number}"):
+            expected[key] = expected.get(key, 0) + 1
+            stand.write("in", (key, number, 1000 * number + 1))
+        stand.run(counts, **settings)
+    changelog = "app-counts-changelog"
+    for _ in range(2000):
+        left = everything(kafka, changelog)
+        if len(left) < 6:
+            break
+    assert len(left) < 6, "the broker compacts it within some seconds"
+    builder = StreamsBuilder()
+    counts(builder)
+    store = builder.build().store_builders["counts"].build(MemoryEngine(), default_key_serde=Serdes.string())
+    store.restore([(key, value, time_ms) for _, time_ms, key, value, _ in left if key is not None])
+    assert {key: row.value for key, row in store.all()} == expected
