@@ -1,0 +1,277 @@
+"""How fast is the engine on a real broker, next to Kafka Streams itself and to the client's own ceiling?
+
+The six programs of the engine's benchmark, each as a running application: Headrace exactly once and at least once, the
+same programs on Kafka Streams (Java, exactly_once_v2, 2 threads), and a loop that only consumes and produces. All read
+the same topics of one broker on this machine, in turns. An observer asks the broker for the offsets that each
+application has committed, which is how rates are taken: after the warm-up, until everything is committed. The results
+are read under ``read_committed`` and compared. Then the inputs get 1,000 records/s, and the time from the creation of a
+record to its result is taken by a consumer. Needs Maven for the Java side.
+
+    python -m benchmarks.kafka [--only abcdef] [--sides headrace,kafka-streams] [--records 2000000] [--seconds 20] …
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from benchmarks.engine_load import CUSTOMERS, PAYMENTS, PURCHASES, Load, chosen_load, customers, load_options
+from benchmarks.engine_measure import Answer, answer_in
+from benchmarks.engine_programs import PROGRAMS, Program
+from benchmarks.kafka_load import load_topics, recreate, send
+from benchmarks.kafka_sides import (
+    CLIENT,
+    HEADRACE,
+    KAFKA_STREAMS,
+    SIDES,
+    Side,
+    application_of,
+    build_java,
+    command,
+    started,
+)
+from benchmarks.process_tree import cpu_seconds
+from headrace import StreamsConfig
+from headrace.kafka_broker import start_broker, stop_broker
+from headrace.topics.kafka import KafkaLog
+
+POLL = 0.05
+LONGEST = 600.0
+RATE = 1_000
+TICK = 0.01
+LATENCY_WARM_UP = 5.0
+LATENCY_TARGET_MS = 400.0
+STATEFUL_FACTOR = 2.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a side reached with a program."""
+
+    rate: float
+    """Records/s."""
+    cpu: float
+    """Seconds of processor time per million records, of the application."""
+    broker_cpu: float
+    """The same of the broker."""
+    answer: Answer
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The broker and the directory that all share."""
+
+    servers: str
+    broker: int
+    """Its process."""
+    directory: Path
+    load: Load
+
+    def committed(self, admin: AdminClient, group: str) -> int:
+        """Returns how many records an application has committed."""
+        asked = [ConsumerGroupTopicPartitions(group)]
+        found = next(iter(admin.list_consumer_group_offsets(asked).values())).result()
+        inputs = (CUSTOMERS, PURCHASES, PAYMENTS)
+        return sum(each.offset for each in found.topic_partitions if each.topic in inputs and each.offset > 0)
+
+    def throughput(self, side: Side, program: Program, total: int, warm_up: int) -> Measured:
+        """Runs a program over everything that is in the topics."""
+        out = f"out-{side.name}-{program.name}"
+        recreate(self.servers, [out], self.load.partitions)
+        admin = AdminClient({"bootstrap.servers": self.servers})
+        group = application_of(side, program.name)
+        output = self.directory / f"{group}.txt"
+        arguments = command(side, program.name, program.inputs, out, self.servers, self.directory)
+        with started(arguments, output) as process:
+            began: tuple[float, int, float, float] | None = None
+            deadline = time.monotonic() + LONGEST
+            while True:
+                done = self.committed(admin, group)
+                now = time.perf_counter()
+                if began is None and done >= warm_up:
+                    began = now, done, cpu_seconds(process.pid), cpu_seconds(self.broker)
+                if began is not None and done >= total:
+                    break
+                _check(process, output)
+                if time.monotonic() > deadline:
+                    message = f"{side.title}, ({program.name}): {done:,} of {total:,} records after {LONGEST:g} s"
+                    raise SystemExit(message)
+                time.sleep(POLL)
+            records = done - began[1]
+            if records == 0:
+                message = f"{side.title}, ({program.name}): all records came in one batch; take more of them"
+                raise SystemExit(message)
+            measured = (
+                records / (now - began[0]),
+                (cpu_seconds(process.pid) - began[2]) / records * 1e6,
+                (cpu_seconds(self.broker) - began[3]) / records * 1e6,
+            )
+        with KafkaLog.of(StreamsConfig(bootstrap_servers=self.servers)) as log:
+            answer = answer_in(log, out, program)
+        admin.delete_topics([out], operation_timeout=30)
+        return Measured(*measured, answer)
+
+    def latency(self, side: Side, program: Program, seconds: float) -> tuple[float, float]:
+        """Returns the median and the 99th percentile from the creation of a record to its result, in milliseconds."""
+        out = f"late-{side.name}-{program.name}"
+        recreate(self.servers, [out], self.load.partitions)
+        output = self.directory / f"late-{application_of(side, program.name)}.txt"
+        arguments = command(side, program.name, program.inputs, out, self.servers, self.directory / "latency")
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "observer",
+                "isolation.level": "read_committed",
+                "fetch.wait.max.ms": 5,
+                "enable.auto.commit": False,
+            }
+        )
+        consumer.assign([TopicPartition(out, partition, 0) for partition in range(self.load.partitions)])
+        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 1})
+        found: list[float] = []
+        with started(arguments, output) as process:
+            began = time.perf_counter()
+            sent, first = 0, 0.0
+            while first == 0 or time.perf_counter() < first + LATENCY_WARM_UP + seconds:
+                sent = _send_due(producer, began, sent)
+                for result in consumer.consume(1_000, TICK):
+                    first = first or time.perf_counter()
+                    if time.perf_counter() >= first + LATENCY_WARM_UP:
+                        found.append(time.time() * 1000 - result.timestamp()[1])
+                _check(process, output)
+                if first == 0 and time.perf_counter() > began + LONGEST:
+                    message = f"{side.title}, ({program.name}): no result within {LONGEST:g} s"
+                    raise SystemExit(message)
+        producer.flush()
+        consumer.close()
+        found.sort()
+        return statistics.median(found), found[len(found) * 99 // 100]
+
+
+def _check(process: subprocess.Popen[bytes], output: Path) -> None:
+    if process.poll() is not None:
+        sys.stderr.write(output.read_text(errors="replace")[-4_000:])
+        message = f"the application ended with {process.returncode}; see above"
+        raise SystemExit(message)
+
+
+def _send_due(producer: Producer, began: float, sent: int) -> int:
+    """Sends what is due at the rate by now: purchases, and a payment for every second one."""
+    due = int((time.perf_counter() - began) * RATE)
+    for number in range(sent, due):
+        key = b"customer-%d" % (number * 7919 % 100_000)
+        now_ms = int(time.time() * 1000)
+        producer.produce(
+            PURCHASES,
+            b'{"id":%d,"amount":99.5,"item":"item-%d","card":"4111-1111-1111-1111","quantity":1,"at":%d}'
+            % (number, number % 977, now_ms),
+            key,
+            timestamp=now_ms,
+        )
+        if number % 2 == 0:
+            producer.produce(PAYMENTS, b'{"purchase":%d,"method":"card"}' % number, key, timestamp=now_ms)
+    producer.poll(0)
+    return due
+
+
+def compare(bench: Bench, programs: Sequence[Program], sides: Sequence[Side], counts: dict[str, int]) -> bool:
+    """Prints rates and processor time; returns whether all targets are met."""
+    met = True
+    share = {CUSTOMERS: bench.load.keys, PURCHASES: bench.load.warm_up, PAYMENTS: bench.load.warm_up // 2}
+    print(f"{'':<28}{'':<36}{'records/s':>12}{'cpu s/M':>10}{'broker':>8}{'/ Kafka Streams':>17}", flush=True)
+    for program in programs:
+        total = sum(counts[topic] for topic in program.inputs)
+        warm_up = sum(share[topic] for topic in program.inputs)
+        found: dict[str, Measured] = {}
+        for side in sides:
+            found[side.name] = measured = bench.throughput(side, program, total, warm_up)
+            base = found.get(KAFKA_STREAMS.name)
+            ratio = f"{measured.rate / base.rate:>17.2f}" if base is not None and side is not KAFKA_STREAMS else ""
+            title = f"({program.name}) {program.title}" if side is sides[0] else ""
+            print(
+                f"{title:<28}{side.title:<36}{measured.rate:>12,.0f}{measured.cpu:>10.2f}"
+                f"{measured.broker_cpu:>8.2f}{ratio}",
+                flush=True,
+            )
+        answers = {name: each.answer for name, each in found.items() if name != CLIENT.name}
+        first = next(iter(answers.values()), None)
+        for name, answer in answers.items():
+            if first is not None and (answer.rows, answer.total) != (first.rows, first.total):
+                message = f"({program.name}): {name} gave {answer}, another gave {first}"
+                raise SystemExit(message)
+        if HEADRACE.name in found and KAFKA_STREAMS.name in found:
+            factor = 1.0 if program.name == "a" else STATEFUL_FACTOR
+            reached = found[HEADRACE.name].rate / found[KAFKA_STREAMS.name].rate
+            met = met and reached >= factor
+            print(f"{'':<28}{'met' if reached >= factor else 'MISSED'}: {factor:g} × Kafka Streams", flush=True)
+    return met
+
+
+def compare_latency(bench: Bench, programs: Sequence[Program], sides: Sequence[Side], seconds: float) -> bool:
+    """Prints latencies; returns whether the target is met."""
+    recreate(bench.servers, (CUSTOMERS, PURCHASES, PAYMENTS), bench.load.partitions)
+    producer = Producer({"bootstrap.servers": bench.servers})
+    send(producer, CUSTOMERS, customers(bench.load), bench.load.partitions)
+    (bench.directory / "latency").mkdir()
+    met = True
+    print(f"\nfrom a record to its result at {RATE:,} records/s, in ms{'':<15}{'p50':>8}{'p99':>8}", flush=True)
+    for program in programs:
+        for side in sides:
+            p50, p99 = bench.latency(side, program, seconds)
+            said = ""
+            if side is HEADRACE:
+                said = f"  {'met' if p50 <= LATENCY_TARGET_MS else 'MISSED'}: p50 under {LATENCY_TARGET_MS:g}"
+                met = met and p50 <= LATENCY_TARGET_MS
+            title = f"({program.name}) {program.title}" if side is sides[0] else ""
+            print(f"{title:<28}{side.title:<36}{p50:>8,.0f}{p99:>8,.0f}{said}", flush=True)
+    return met
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    load_options(parser)
+    parser.add_argument("--only", default="abcdef", help="the programs, by their letters")
+    parser.add_argument("--sides", default=f"{KAFKA_STREAMS.name},{HEADRACE.name},at-least-once,{CLIENT.name}")
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long latency is measured; 0 leaves it out")
+    options = parser.parse_args()
+    load = chosen_load(options)
+    sides = [SIDES[name] for name in options.sides.split(",")]
+    programs = [PROGRAMS[name] for name in options.only]
+    if KAFKA_STREAMS in sides:
+        build_java()
+    directory = Path(tempfile.mkdtemp(prefix="headrace-bench-kafka-"))
+    try:
+        broker = start_broker(directory / "broker")
+        try:
+            bench = Bench(broker.bootstrap_servers, broker.pid, directory, load)
+            counts = load_topics(bench.servers, load)
+            print(
+                f"{load.records:,} records after {load.warm_up:,} of warm-up, {load.keys:,} keys, {load.partitions} "
+                "partitions.\nStores with changelog topics: all of Kafka Streams', none of Headrace's, whose state is "
+                "in Spark's store.",
+                flush=True,
+            )
+            met = compare(bench, programs, sides, counts)
+            if options.seconds:
+                timed = [side for side in sides if side is not CLIENT]
+                met = compare_latency(bench, programs, timed, options.seconds) and met
+        finally:
+            stop_broker(directory / "broker")
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    sys.exit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()
