@@ -1,0 +1,84 @@
+"""Who has which part of which store, and how far behind it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.errors import ConfigError
+from headrace.topics.log import TopicPartition
+
+
+@dataclass(frozen=True, order=True)
+class HostInfo:
+    """Where an instance can be reached.
+
+    >>> HostInfo.build_from_endpoint("db1:7070")
+    HostInfo(host='db1', port=7070)
+    """
+
+    host: str
+    port: int
+
+    @classmethod
+    def build_from_endpoint(cls, endpoint: str) -> HostInfo | None:
+        """Reads ``host:port``, also with a scheme before it; None if nothing is given."""
+        if not endpoint.strip():
+            return None
+        host, colon, port = endpoint.split("://", 1)[-1].rstrip("/").rpartition(":")
+        if not colon or not host or not port.isdecimal():
+            message = f"an address must be host:port, got '{endpoint}'; write for example 'localhost:7070'"
+            raise ConfigError(message)
+        return cls(host.strip("[]"), int(port))
+
+    @classmethod
+    def unavailable(cls) -> HostInfo:
+        """Stands for an instance that nobody can reach from outside."""
+        return cls("unavailable", -1)
+
+
+@dataclass(frozen=True)
+class KeyQueryMetadata:
+    """Who can answer for a key."""
+
+    active_host: HostInfo
+    standby_hosts: frozenset[HostInfo]
+    partition: int
+    """The partition of the key; -1 if the store is global, and every instance has all of it."""
+
+
+@dataclass(frozen=True)
+class LagInfo:
+    """How far a partition of a view has come in its changelog.
+
+    >>> LagInfo(90, 100).offset_lag
+    10
+    """
+
+    current_offset_position: int
+    end_offset_position: int
+
+    @property
+    def offset_lag(self) -> int:
+        """Records that are in the changelog and not in the view."""
+        return max(0, self.end_offset_position - self.current_offset_position)
+
+
+@dataclass(frozen=True)
+class StreamsMetadata:
+    """What one instance has."""
+
+    host_info: HostInfo
+    state_store_names: frozenset[str]
+    """Stores of which it has active partitions, or which are global."""
+    topic_partitions: frozenset[TopicPartition]
+    """The changelog partitions that it has as the active one."""
+    standby_topic_partitions: frozenset[TopicPartition] = frozenset()
+    standby_state_store_names: frozenset[str] = frozenset()
+
+    @property
+    def host(self) -> str:
+        return self.host_info.host
+
+    @property
+    def port(self) -> int:
+        return self.host_info.port
