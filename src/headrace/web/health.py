@@ -1,0 +1,74 @@
+"""Whether an application is alive, ready, and what it consists of."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from headrace.metrics.prometheus import CONTENT_TYPE, prometheus_text
+from headrace.query.http.errors import explained
+from headrace.query.http.routes import json_response
+from headrace.topology.queryable import topics_of_others
+from headrace.web.observed import Observed
+from headrace.web.recorder import Recorder
+from headrace.web.stall import STOPPED
+
+
+class HealthRoutes:
+    """For machines that watch: load balancers, schedulers, Prometheus."""
+
+    def __init__(self, observed: Observed, recorder: Recorder) -> None:
+        self._observed = observed
+        self._recorder = recorder
+        self._topology: dict[str, Any] | None = None
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/healthz", self.health),
+            Route("/readyz", self.ready),
+            Route("/metrics", self.metrics),
+            Route("/topology", self.topology),
+        ]
+
+    async def health(self, request: Request) -> Response:
+        """Whether it is worth while to wait: an application that has failed for good is not healthy."""
+        state = self._observed.state_name
+        healthy = state not in STOPPED
+        return json_response({"status": "ok" if healthy else "failed", "state": state}, 200 if healthy else 503)
+
+    async def ready(self, request: Request) -> Response:
+        """Whether it does its work now; the reasons if not."""
+        stall = self._recorder.stall()
+        if stall is None or stall.is_healthy:
+            reasons = [] if stall is None else [{"reason": stall.reason, "message": stall.text}]
+            return json_response({"status": "ready", "reasons": reasons})
+        reason = {"reason": stall.reason, "since_ms": stall.since_ms, "message": stall.text}
+        return json_response({"status": "not-ready", "reasons": [reason]}, 503, {"Retry-After": "5"})
+
+    async def metrics(self, request: Request) -> Response:
+        text = prometheus_text(self._recorder.metrics())
+        return PlainTextResponse(text, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+
+    async def topology(self, request: Request) -> Response:
+        if self._topology is None:
+            self._topology = json.loads(self._observed.topology.describe().to_json(indent=None))
+        tasks = await to_thread.run_sync(self._tasks)
+        parts = [{**part, "tasks": tasks.get(part["id"])} for part in self._topology["subtopologies"]]
+        return json_response({**self._topology, "subtopologies": parts})
+
+    def _tasks(self) -> dict[int, int]:
+        """Returns how many tasks each sub-topology has; none if the log cannot be asked."""
+        observed = self._observed
+        try:
+            counts = observed.log.partition_counts()
+            others = topics_of_others(observed.topology, observed.config.application_id, counts)
+            return dict(observed.topology.task_counts({topic: counts[topic] for topic in others}))
+        except Exception as error:
+            if explained(error) is None:
+                raise
+            return {}

@@ -1,0 +1,59 @@
+"""Records that could not be processed, as the console shows them: the reason, and where the record is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.topics.log import Raw, TopicLog
+
+_PREFIX = "__streams.errors."
+_PAGE = 200
+
+
+def read_letters(log: TopicLog, topic: str | None, limit: int) -> dict[str, Any]:
+    """Returns the newest dead letters of a topic, the newest first."""
+    counts = log.partition_counts()
+    if topic is None or topic not in counts:
+        return {"letters": [], "topics": [] if topic is None else [topic]}
+    targets = [(topic, each) for each in range(counts[topic])]
+    begins, ends = log.begin_offsets(targets), log.end_offsets(targets)
+    letters: list[dict[str, Any]] = []
+    for target in targets:
+        start = max(begins[target], ends[target] - limit)
+        while start < ends[target]:
+            found = log.read(topic, target[1], start, ends[target], max_records=_PAGE)
+            if not found:
+                break
+            letters += [_letter(raw) for raw in found]
+            start = found[-1][0] + 1
+    letters.sort(key=lambda letter: letter["timestamp_ms"], reverse=True)
+    return {"letters": letters[:limit], "topics": [topic]}
+
+
+def _letter(raw: Raw) -> dict[str, Any]:
+    _, timestamp_ms, key, value, headers = raw
+    said = {
+        name.removeprefix(_PREFIX): None if data is None else data.decode(errors="replace")
+        for name, data in headers
+        if name.startswith(_PREFIX)
+    }
+    exception, message = said.get("exception"), said.get("message")
+    return {
+        "timestamp_ms": timestamp_ms,
+        "kind": "dead",
+        "reason": ": ".join(each for each in (exception, message) if each) or "no reason is given",
+        "stacktrace": said.get("stacktrace"),
+        "node": said.get("node"),
+        "topic": said.get("topic"),
+        "partition": _whole(said.get("partition")),
+        "offset": _whole(said.get("offset")),
+        "key": key,
+        "value": value,
+    }
+
+
+def _whole(text: str | None) -> int | None:
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None

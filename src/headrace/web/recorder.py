@@ -1,0 +1,183 @@
+"""Looks at the application about once a second and keeps what it sees."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from headrace.errors import StreamsError
+from headrace.metrics.names import CLIENT, NODE, TOPIC, MetricName, Metrics
+from headrace.metrics.recording import rates_by
+from headrace.topics.log import TopicPartition
+from headrace.topology.nodes import SinkNode, SourceNode
+from headrace.topology.queryable import topics_of_others
+from headrace.topology.topology import Topology
+from headrace.web.history import BatchFacts, History
+from headrace.web.observed import Observed
+from headrace.web.stall import Facts, Stall, find_stall
+
+_BEAT = 1.0
+# Asking the log is a request to a broker on Kafka, so it is done less often.
+_BEATS_PER_LAG = 3
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+class Recorder:
+    """Feeds the history of an application from a thread of its own; ``beat`` can be called instead, by a test."""
+
+    def __init__(self, observed: Observed, *, now_ms: Callable[[], int] = _now_ms) -> None:
+        self._observed = observed
+        self._now_ms = now_ms
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="headrace-recorder", daemon=True)
+        self._beats = 0
+        self._log_failure: tuple[int, str] | None = None
+        self.history = History()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def on_batch(self, batch: BatchFacts) -> None:
+        """A batch listener of the application."""
+        self.history.add_batch(batch, self._now_ms())
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_BEAT):
+            self.beat()
+
+    def beat(self) -> None:
+        """Looks once."""
+        if self._beats % _BEATS_PER_LAG == 0:
+            self._look_at_log()
+        self._beats += 1
+        self.history.add_point(self._now_ms())
+
+    def _look_at_log(self) -> None:
+        now_ms = self._now_ms()
+        try:
+            self.history.add_lags(now_ms, self._lags())
+            self._log_failure = None
+        except (StreamsError, OSError) as error:
+            # Since the first time that it did not answer.
+            since_ms = now_ms if self._log_failure is None else self._log_failure[0]
+            self._log_failure = since_ms, str(error)
+
+    def _lags(self) -> dict[TopicPartition, int]:
+        log, topology = self._observed.log, self._observed.topology
+        application = self._observed.config.application_id
+        counts = log.partition_counts()
+        inputs = [
+            (topic, partition)
+            for topic in topics_of_others(topology, application, counts)
+            if any(source.reads(topic) for source in topology.source_nodes)
+            for partition in range(counts[topic])
+        ]
+        done, begins, ends = log.positions(application), log.begin_offsets(inputs), log.end_offsets(inputs)
+        return {target: max(0, ends[target] - done.get(target, begins[target])) for target in inputs}
+
+    def stall(self) -> Stall | None:
+        """Returns why nothing moves, or None."""
+        return find_stall(self._facts())
+
+    def _facts(self) -> Facts:
+        observed, history = self._observed, self.history
+        failures = observed.failures
+        last_batch_ms = history.last_batch_ms
+        recent = [failed for failed in failures if last_batch_ms is None or failed.at_ms > last_batch_ms]
+        return Facts(
+            now_ms=self._now_ms(),
+            state=observed.state_name,
+            paused=observed.is_paused,
+            changed_ms=observed.state_since_ms,
+            lag=history.lag,
+            last_batch_ms=last_batch_ms,
+            last_input_ms=history.last_input_ms,
+            failing_since_ms=recent[-1].at_ms if recent else None,
+            last_failure=failures[0].message if failures else None,
+            log_failure=None if self._log_failure is None else self._log_failure[1],
+            log_failed_ms=None if self._log_failure is None else self._log_failure[0],
+        )
+
+    def metrics(self) -> Metrics:
+        """Returns the metrics of the application, and whether it is stalled."""
+        found, stall = self._observed.metrics(), self.stall()
+        values = {name: found[name] for name in found if isinstance(name, MetricName)}
+        tags: tuple[tuple[str, str], ...] = (("client-id", self._observed.config.application_id),)
+        stalled = stall is not None and not stall.is_healthy
+        reason = "none" if stall is None else stall.reason
+        values[MetricName("stalled", CLIENT, (*tags, ("reason", reason)))] = int(stalled)
+        values[MetricName("records-lag", CLIENT, tags)] = self.history.lag
+        lags = self.history.lags()
+        for (topic, partition), lag in lags.items():
+            place = (("topic-name", topic), ("partition", str(partition)))
+            values[MetricName("partition-records-lag", TOPIC, (*tags, *place))] = lag
+        return Metrics(values, found.summary)
+
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        """Returns what is known of each node, as the console reads it.
+
+        Sources and sinks are known by their topics; other nodes count only at the recording level DEBUG.
+        """
+        topology, application = self._observed.topology, self._observed.config.application_id
+        found = self._observed.metrics()
+        values = {name: found[name] for name in found if isinstance(name, MetricName)}
+        nodes: dict[str, dict[str, Any]] = {}
+        totals, rates = (rates_by(values, f"process-{kind}", NODE, "processor-node-id") for kind in ("total", "rate"))
+        nodes |= {node: {"rate": round(rates.get(node, 0), 1), "total": total} for node, total in totals.items()}
+        for name, node in topology.nodes.items():
+            if name in nodes or not isinstance(node, SourceNode | SinkNode):
+                continue
+            kind = "records-consumed" if isinstance(node, SourceNode) else "records-produced"
+            totals, rates = (rates_by(values, f"{kind}-{each}", TOPIC, "topic-name") for each in ("total", "rate"))
+            topics = [topic for topic in totals if _belongs(topology, application, node, topic)]
+            if topics or found.summary.get("batches-total"):
+                rate = sum(rates.get(topic, 0) for topic in topics)
+                nodes[name] = {"rate": round(rate, 1), "total": sum(totals[topic] for topic in topics)}
+        for what, name in (("errors", "skipped-records-total"), ("dropped", "dropped-records-total")):
+            for node_name, total in rates_by(values, name, NODE, "processor-node-id").items():
+                nodes.setdefault(node_name, {})[what] = total
+        return nodes
+
+    def application(self) -> dict[str, Any]:
+        """Returns how the application is, as the console reads it."""
+        observed, history, stall = self._observed, self.history, self.stall()
+        metrics = observed.metrics()
+        return {
+            "application_id": observed.config.application_id,
+            "state": observed.state_name,
+            "paused": observed.is_paused,
+            "now_ms": self._now_ms(),
+            "started_ms": observed.started_ms,
+            "rate_in": round(history.rate("records_in"), 1),
+            "rate_out": round(history.rate("records_out"), 1),
+            "lag": history.lag,
+            "state_rows": history.state_rows,
+            "late_total": metrics.get("late-records-total", 0),
+            "dropped_total": metrics.get("dropped-records-total", 0),
+            "dead_total": metrics.get("dead-letters-total", 0),
+            "failures": [{"at_ms": failed.at_ms, "message": failed.message} for failed in observed.failures],
+            "stall": None
+            if stall is None
+            else {"reason": stall.reason, "since_ms": stall.since_ms, "text": stall.text},
+        }
+
+
+def _belongs(topology: Topology, application: str, node: SourceNode | SinkNode, topic: str) -> bool:
+    """Tells whether all records of a topic come in at a source, or leave at a sink and nowhere else."""
+    if isinstance(node, SourceNode):
+        own = [topology.full_topic_name(each, application) for each in node.topics]
+        return topic in own or (not node.topics and node.reads(topic))
+    if node.topic is None or topology.full_topic_name(node.topic, application) != topic:
+        return False
+    writers = [each for each in topology.nodes.values() if isinstance(each, SinkNode) and each.topic == node.topic]
+    return len(writers) == 1

@@ -1,0 +1,132 @@
+"""What stands before every request: the token, the host's name, the size of what is sent, headers for browsers."""
+
+from __future__ import annotations
+
+import hmac
+from base64 import b64decode
+from collections.abc import Collection
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headrace.query.http.errors import error_response
+
+# The console loads nothing from elsewhere and runs no code that is not one of its files.
+_PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _PAGE_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+
+
+class Security:
+    """Refuses what must not come in; it wraps the whole application, so no route can be forgotten.
+
+    ``token`` must be in every request, of all routes, unless it is None. ``hosts`` are the names by which the server
+    may be called: a page of a stranger whose name leads to this machine is not one of them.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, token: str | None, hosts: Collection[str] | None = None, body_bytes: int = 65536
+    ) -> None:
+        self._app = app
+        self._token = None if token is None else token.encode()
+        self._hosts = hosts
+        self._body_bytes = body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await _refuse(scope, receive, send, *refusal)
+            return
+        await self._app(scope, self._limited(receive), _with_headers(send))
+
+    def _refusal(self, scope: Scope) -> tuple[int, str, str] | None:
+        headers = Headers(scope=scope)
+        host = _name(headers.get("host", ""))
+        if self._hosts is not None and host not in self._hosts:
+            message = f"this server is not called '{host[:100]}'; set http.token if others are to reach it by that name"
+            return 421, "wrong-host", message
+        if self._token is not None and not self._knows(headers):
+            return (
+                401,
+                "unauthorized",
+                "a token is needed: send 'Authorization: Bearer …', or the token as the password",
+            )
+        origin = headers.get("origin")
+        if scope["type"] == "websocket" and origin is not None and _name(origin.split("://")[-1]) != host:
+            return 403, "wrong-origin", "a page of another site may not follow changes here"
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > self._body_bytes:
+            return 413, "too-large", f"a request may have {self._body_bytes} bytes, and needs none"
+        return None
+
+    def _knows(self, headers: Headers) -> bool:
+        assert self._token is not None, "asked only if there is one"
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        token = given.strip().encode(errors="replace")
+        if kind.lower() == "basic":
+            # What a browser sends when its user is asked: the token is the password, the name does not matter.
+            try:
+                token = b64decode(token, validate=True).partition(b":")[2]
+            except ValueError:
+                return False
+        # In constant time: how much of a guess was right must not be seen from outside.
+        return kind.lower() in ("bearer", "basic") and hmac.compare_digest(token, self._token)
+
+    def _limited(self, receive: Receive) -> Receive:
+        """A body without a length is counted while it comes."""
+        taken = 0
+
+        async def counted() -> Message:
+            nonlocal taken
+            message = await receive()
+            if message["type"] == "http.request":
+                taken += len(message.get("body", b""))
+                if taken > self._body_bytes:
+                    return {"type": "http.disconnect"}
+            return message
+
+        return counted
+
+
+def _name(host: str) -> str:
+    """Returns a host without its port.
+
+    >>> _name("localhost:8080"), _name("[::1]:8080"), _name("db1")
+    ('localhost', '::1', 'db1')
+    """
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def _with_headers(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *_RAW_HEADERS]}
+        await send(message)
+
+    return sent
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, code: str, message: str) -> None:
+    if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": 1008, "reason": ""})
+        return
+    response = error_response(status, code, message, _HEADERS)
+    if status == 401:
+        # One line each, as browsers want it.
+        response.headers.append("WWW-Authenticate", 'Basic realm="headrace"')
+        response.headers.append("WWW-Authenticate", "Bearer")
+    await response(scope, receive, send)

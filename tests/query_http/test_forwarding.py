@@ -1,0 +1,156 @@
+"""Several processes that share the partitions: any of them can be asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from headrace.query.metadata import HostInfo
+from headrace.query.node import Lease, ViewNode
+from headrace.web.server import Server
+from headrace.web.views import serve_views
+from tests.query.kit import Place, topology_of
+from tests.query.programs import build
+
+SOON = timedelta(seconds=20)
+KEYS = [f"k{each:03}" for each in range(60)]
+
+
+class Cluster:
+    """View processes in one process, ticked by the test; each is served."""
+
+    def __init__(self, directory: Path, count: int, standbys: int) -> None:
+        self.place = Place(directory, **{"in": 4, "table": 4, "versions": 1, "global": 1})
+        config = self.place.config(num_standby_replicas=standbys)
+        streams = self.place.streams(build)
+        streams.start()
+        bound = self.place.write("in", [(key, each, 1000) for each, key in enumerate(KEYS)])
+        self.place.write("global", [("a", 1, 1000)])
+        assert streams._own_views.views().wait_for(bound.position, SOON)
+        streams.close()
+        self.now_ms = 1_000_000
+        lease = Lease(timedelta(seconds=1), timedelta(seconds=5))
+        self.nodes = [
+            ViewNode(
+                topology_of(build, config),
+                config,
+                self.place.log,
+                directory / f"view-{each}",
+                name=f"view-{each}",
+                lease=lease,
+                clock=lambda: self.now_ms,
+            )
+            for each in range(count)
+        ]
+        self.servers: list[Server] = []
+        for node in self.nodes:
+            server = serve_views(node)
+            node.host = HostInfo("localhost", server.port)
+            self.servers.append(server)
+        self.tick()
+
+    def tick(self, nodes: list[ViewNode] | None = None) -> None:
+        for _ in range(12):
+            self.now_ms += 300
+            for node in self.nodes if nodes is None else nodes:
+                while node.tick():
+                    pass
+
+    def get(self, each: int, path: str, **options: Any) -> httpx.Response:
+        return httpx.get(f"{self.servers[each].url}{path}", timeout=20, **options)
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.stop()
+        for node in self.nodes:
+            node.close()
+        self.place.close()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Callable[[int, int], Cluster]]:
+    made: list[Cluster] = []
+
+    def make(count: int, standbys: int) -> Cluster:
+        made.append(Cluster(tmp_path, count, standbys))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_any_of_them_answers_for_any_key(cluster: Callable[[int, int], Cluster]) -> None:
+    three = cluster(3, 0)
+    assert all(len(node.assigned) > 0 for node in three.nodes)
+    for each in range(3):
+        for key in KEYS[:20]:
+            answer = three.get(each, f"/stores/counts/keys/{key}")
+            assert (answer.status_code, answer.json().get("value")) == (200, 1), answer.text
+            assert answer.headers["Headrace-Role"] == "active"
+    assert three.get(0, "/stores/everywhere/keys/a").json()["value"] == 1
+
+
+@pytest.mark.parametrize("limit", [7, 1000])
+def test_pages_go_over_all_of_them(cluster: Callable[[int, int], Cluster], limit: int) -> None:
+    three = cluster(3, 0)
+    for each in range(3):
+        rows: list[Any] = []
+        cursor = None
+        while True:
+            parameters = {"limit": limit} | ({} if cursor is None else {"cursor": cursor})
+            body = three.get(each, "/stores/counts/range", params=parameters).json()
+            rows += [row["key"] for row in body["rows"]]
+            cursor = body["cursor"]
+            if cursor is None:
+                break
+        assert sorted(rows) == KEYS
+
+
+def test_a_standby_answers_for_one_that_is_gone_and_says_so(cluster: Callable[[int, int], Cluster]) -> None:
+    two = cluster(2, 1)
+    gone = 1
+    two.servers[gone].stop()
+    answers = [two.get(0, f"/stores/counts/keys/{key}") for key in KEYS]
+    assert {answer.status_code for answer in answers} == {200}
+    roles = {answer.headers["Headrace-Role"] for answer in answers}
+    assert roles == {"active", "standby"}
+    standby = next(answer for answer in answers if answer.headers["Headrace-Role"] == "standby")
+    assert standby.headers["Headrace-Staleness-Ms"] == "0"
+    rows = two.get(0, "/stores/counts/range", params={"limit": 1000})
+    assert sorted(row["key"] for row in rows.json()["rows"]) == KEYS
+    assert rows.headers["Headrace-Role"] == "standby"
+
+
+def test_without_anybody_who_has_it_one_is_told_to_come_back(cluster: Callable[[int, int], Cluster]) -> None:
+    two = cluster(2, 0)
+    two.servers[1].stop()
+    statuses = {two.get(0, f"/stores/counts/keys/{key}").status_code for key in KEYS}
+    assert statuses == {200, 503}
+    refused = next(answer for key in KEYS if (answer := two.get(0, f"/stores/counts/keys/{key}")).status_code == 503)
+    assert refused.headers["Retry-After"] == "1"
+    # After the lease the other one takes over.
+    two.now_ms += 10_000
+    two.tick([two.nodes[0]])
+    assert {two.get(0, f"/stores/counts/keys/{key}").status_code for key in KEYS} == {200}
+
+
+def test_what_was_forwarded_is_not_forwarded_again(cluster: Callable[[int, int], Cluster]) -> None:
+    two = cluster(2, 0)
+    headers = {"Headrace-Forwarded": "1"}
+    answers = [two.get(0, f"/stores/counts/keys/{key}", headers=headers) for key in KEYS]
+    assert {answer.status_code for answer in answers} == {200, 503}
+
+
+def test_a_process_says_whether_it_is_ready(cluster: Callable[[int, int], Cluster]) -> None:
+    one = cluster(1, 0)
+    assert one.get(0, "/healthz").json() == {"status": "ok"}
+    assert one.get(0, "/readyz").status_code == 200
+    assert "view_records_lag" in one.get(0, "/metrics").text
+    assert "/stores" in json.dumps(one.get(0, "/openapi.json").json())

@@ -1,0 +1,42 @@
+"""A web browser for tests, if the machine has one, and the pictures that the documentation shows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def find_browser() -> str | None:
+    """Returns where the browser is: what HEADRACE_BROWSER says, or one that the system has."""
+    return os.environ.get("HEADRACE_BROWSER") or next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+@contextmanager
+def opened_browser() -> Iterator[Browser]:
+    path = find_browser()
+    if path is None:
+        pytest.skip("there is no Chromium here: install it, or say where it is with HEADRACE_BROWSER")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def take_picture(page: Page, name: str) -> None:
+    """Keeps what is seen, if HEADRACE_PICTURES is set; a usual run of the tests changes no file."""
+    data = page.screenshot()
+    assert len(data) > 5000
+    if os.environ.get("HEADRACE_PICTURES"):
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        (PICTURES / f"{name}.png").write_bytes(data)
