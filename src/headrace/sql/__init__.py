@@ -1,0 +1,7 @@
+"""ksqlDB's dialect of SQL, compiled to topologies.
+
+Reading order: ``types`` and ``schema`` (what a column is), ``values`` (what its values do), ``syntax`` (text to
+statements), ``functions`` and ``expressions`` (a typed expression becomes a Python function once), ``formats`` (rows to
+bytes and back), ``catalog`` (what exists), ``planning`` (a query becomes a plan, a plan becomes a topology), ``engine``
+(statements, one after the other).
+"""

@@ -1,0 +1,213 @@
+"""The grammar of queries."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from headrace.sql.syntax.dialect import Kind
+from headrace.sql.syntax.expression_grammar import read_expression, read_primary, read_value
+from headrace.sql.syntax.nodes import Expression
+from headrace.sql.syntax.reading import Reader
+from headrace.sql.syntax.statements import (
+    Join,
+    Query,
+    SelectAll,
+    SelectFields,
+    SelectItem,
+    Source,
+    Window,
+    Within,
+)
+from headrace.sql.syntax.units import UNITS, duration
+
+_WINDOWS = ("TUMBLING", "HOPPING", "SESSION")
+
+
+def read_query(reader: Reader) -> Query:
+    """Reads ``SELECT … FROM …`` to its end."""
+    position = reader.expect("SELECT").position
+    select = reader.listed(lambda: _select_item(reader))
+    reader.expect("FROM")
+    source = _source(reader)
+    joins: list[Join] = []
+    while reader.at_any("JOIN", "INNER", "LEFT", "RIGHT", "FULL"):
+        joins.append(_join(reader))
+    window = _window(reader) if reader.at("WINDOW") else None
+    where = read_expression(reader) if reader.accept("WHERE") else None
+    group_by = _several(reader) if reader.accept("GROUP", "BY") else ()
+    partition_by = _several(reader) if reader.accept("PARTITION", "BY") else ()
+    having = read_expression(reader) if reader.accept("HAVING") else None
+    order_by = reader.listed(lambda: _ordering(reader)) if reader.accept("ORDER", "BY") else ()
+    emit = None
+    if reader.accept("EMIT"):
+        emit = reader.choose("CHANGES", "FINAL")
+    limit = _limit(reader) if reader.accept("LIMIT") else None
+    offset = reader.integer() if reader.accept("OFFSET") else None
+    return Query(
+        select,
+        source,
+        tuple(joins),
+        window,
+        where,
+        group_by,
+        partition_by,
+        having,
+        emit,
+        limit,
+        order_by,
+        offset,
+        position=position,
+    )
+
+
+def _select_item(reader: Reader) -> SelectItem | SelectAll | SelectFields:
+    position = reader.position
+    if reader.accept("*"):
+        return SelectAll(position=position)
+    if reader.at_name() and reader.at(".", "*", ahead=1):
+        name = reader.name()
+        reader.expect(".", "*")
+        return SelectAll(name, position=position)
+    start = reader.index
+    if reader.at_name() or reader.at("("):
+        base = read_primary(reader)
+        if reader.accept("->"):
+            reader.expect("*")
+            return SelectFields(base, position=position)
+        reader.index = start
+    expression = read_expression(reader)
+    alias: str | None = None
+    if reader.accept("AS") or reader.at_name():
+        alias = reader.name()
+    return SelectItem(expression, alias, position=position)
+
+
+def _source(reader: Reader) -> Source:
+    position = reader.position
+    name = reader.name()
+    if reader.accept("AS"):
+        return Source(name, reader.name(), position=position)
+    if reader.at_name() and not _at_clause(reader):
+        return Source(name, reader.name(), position=position)
+    return Source(name, name, position=position)
+
+
+def _at_clause(reader: Reader) -> bool:
+    """Says whether the next word begins a clause although it could be a name."""
+    return (
+        reader.at("EMIT", "CHANGES")
+        or reader.at("EMIT", "FINAL")
+        or reader.at("PARTITION", "BY")
+        or reader.at("ORDER", "BY")
+        or (reader.at("OFFSET") and reader.peek().kind is Kind.NUMBER)
+    )
+
+
+def _join(reader: Reader) -> Join:
+    position = reader.position
+    kind = "INNER"
+    if reader.at_any("LEFT", "RIGHT", "FULL"):
+        word = reader.advance().text
+        kind = "OUTER" if word == "FULL" else word
+        reader.accept("OUTER")
+    else:
+        reader.accept("INNER")
+    reader.expect("JOIN")
+    source = _source(reader)
+    within = _within(reader) if reader.at("WITHIN") else None
+    reader.expect("ON")
+    return Join(kind, source, read_expression(reader), within, position=position)
+
+
+def _within(reader: Reader) -> Within:
+    position = reader.expect("WITHIN").position
+    if reader.accept("("):
+        before = read_duration(reader)
+        reader.expect(",")
+        after = read_duration(reader)
+        reader.expect(")")
+    else:
+        before = after = read_duration(reader)
+    return Within(before, after, _grace(reader), position=position)
+
+
+def _grace(reader: Reader) -> timedelta | None:
+    if not reader.accept("GRACE"):
+        return None
+    reader.expect("PERIOD")
+    return read_duration(reader)
+
+
+def read_duration(reader: Reader) -> timedelta:
+    """Reads a number and a unit of time."""
+    count = reader.integer()
+    if reader.token.text not in UNITS:
+        reader.fail()
+    return duration(count, reader.advance().text)
+
+
+def _window(reader: Reader) -> Window:
+    position = reader.expect("WINDOW").position
+    alias = None if reader.at_any(*_WINDOWS) and reader.at("(", ahead=1) else reader.name()
+    kind = reader.choose(*_WINDOWS)
+    reader.expect("(")
+    if kind != "SESSION":
+        reader.expect("SIZE")
+    size = read_duration(reader)
+    advance: timedelta | None = None
+    if kind == "HOPPING":
+        reader.expect(",")
+        reader.expect("ADVANCE", "BY")
+        advance = read_duration(reader)
+    retention: timedelta | None = None
+    grace: timedelta | None = None
+    if reader.at(",", "RETENTION"):
+        reader.expect(",", "RETENTION")
+        retention = read_duration(reader)
+    if reader.accept(","):
+        reader.expect("GRACE", "PERIOD")
+        grace = read_duration(reader)
+    reader.expect(")")
+    return Window(kind, size, advance, retention, grace, alias, position=position)
+
+
+def _several(reader: Reader) -> tuple[Expression, ...]:
+    """Reads the expressions of GROUP BY or PARTITION BY, with or without parentheses around all of them."""
+    if _at_list_in_parentheses(reader):
+        reader.advance()
+        if reader.accept(")"):
+            return ()
+        return reader.listed(lambda: read_value(reader), close=")")
+    return reader.listed(lambda: read_value(reader))
+
+
+def _at_list_in_parentheses(reader: Reader) -> bool:
+    """Says whether the parenthesis that opens here holds several expressions, or none, and not one."""
+    if not reader.at("("):
+        return False
+    depth = 1
+    ahead = 1
+    commas = False
+    while depth:
+        token = reader.peek(ahead)
+        if token.kind is Kind.END:
+            return False
+        if token.kind is Kind.SIGN:
+            depth += (token.text in "([") - (token.text in ")]")
+            commas |= depth == 1 and token.text == ","
+        ahead += 1
+    # A comma behind it makes it one of several expressions, where a list cannot stand.
+    return (commas or ahead == 2) and not reader.at(",", ahead=ahead)
+
+
+def _ordering(reader: Reader) -> tuple[Expression, bool]:
+    expression = read_value(reader)
+    descending = reader.accept("DESC")
+    if not descending:
+        reader.accept("ASC")
+    return expression, descending
+
+
+def _limit(reader: Reader) -> int:
+    sign = -1 if reader.accept("-") else 1
+    return sign * reader.integer()
