@@ -1,0 +1,112 @@
+"""Values that a statement writes down: the arguments of INSERT VALUES."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.sql.errors import SqlStatementError
+from headrace.sql.expressions.analyser import Analyser
+from headrace.sql.expressions.typed import Slot, TypedExpression
+from headrace.sql.functions.registry import FunctionRegistry
+from headrace.sql.functions.resolution import NUMBERS
+from headrace.sql.syntax.nodes import ColumnReference, Expression
+from headrace.sql.syntax.writing import expression_text
+from headrace.sql.types import STRING, SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
+from headrace.sql.values.conversions import converter
+from headrace.sql.values.decimals import plain
+
+_NO_SETTINGS: Mapping[str, object] = {}
+_TIMES = (SqlBaseType.DATE, SqlBaseType.TIME, SqlBaseType.TIMESTAMP)
+
+
+class _NoColumns:
+    def slot(self, reference: ColumnReference) -> Slot:
+        if reference.source is not None:
+            message = f"'{reference.source}' is not a valid stream/table name or alias."
+        else:
+            message = f"column {expression_text(reference)} cannot be used here: the values of a row are constants"
+        raise SqlStatementError(message, position=reference.position)
+
+
+def evaluate(
+    node: Expression, functions: FunctionRegistry, settings: Mapping[str, object] = _NO_SETTINGS
+) -> tuple[Any, SqlType | None]:
+    """Returns the value and the type of an expression without columns; an error of a function is raised."""
+    expression = Analyser(_NoColumns(), functions, settings).visit(node)
+    return value_of(expression), expression.type
+
+
+def value_of(expression: TypedExpression) -> Any:
+    """Returns the value of a compiled expression that needs no row."""
+    if expression.is_literal:
+        return expression.literal
+    return eval(expression.code, {**expression.constants, "row": []})
+
+
+def constant(
+    node: Expression,
+    target: SqlType,
+    functions: FunctionRegistry,
+    *,
+    column: str = "",
+    settings: Mapping[str, object] = _NO_SETTINGS,
+) -> Any:
+    """Returns the value of an expression without columns, as a value of the type of the column it is written to.
+
+    Numbers widen and text becomes dates and times; what does not fit raises ``SqlStatementError``.
+    """
+    try:
+        value, found = evaluate(node, functions, settings)
+    except SqlStatementError:
+        raise
+    except Exception as error:
+        message = f"Failed to evaluate {expression_text(node)} for column {column or '?'}: {error}"
+        raise SqlStatementError(message, position=node.position) from error
+    if value is None or found is None:
+        return None
+    try:
+        if fits_constant(found, target, value):
+            convert = converter(found, target)
+            return value if convert is None else convert(value)
+    except (ValueError, ArithmeticError) as error:
+        message = f"Failed to insert {expression_text(node)} into column {column or '?'} of type {target}: {error}"
+        raise SqlStatementError(message, position=node.position) from error
+    message = f"Expected type {target} for field `{column}` but got {found}({_value_text(value)})"
+    raise SqlStatementError(message, position=node.position)
+
+
+def fits_constant(found: SqlType, target: SqlType, value: Any) -> bool:
+    """Whether a constant of one type may be written to a column of another."""
+    if found == target:
+        return True
+    if found.base in NUMBERS and target.base in NUMBERS:
+        return NUMBERS.index(found.base) <= NUMBERS.index(target.base) and _digits_fit(found, target)
+    if found == STRING:
+        return target.base in _TIMES
+    if isinstance(found, SqlArray) and isinstance(target, SqlArray):
+        return all(one is None or fits_constant(found.item, target.item, one) for one in value)
+    if isinstance(found, SqlMap) and isinstance(target, SqlMap):
+        keys = all(one is None or fits_constant(found.key, target.key, one) for one in value)
+        return keys and all(one is None or fits_constant(found.value, target.value, one) for one in value.values())
+    if isinstance(found, SqlStruct) and isinstance(target, SqlStruct):
+        # A field that the column has not is left out.
+        return all(
+            (have := target.field(part.name)) is None
+            or value.get(part.name) is None
+            or fits_constant(part.type, have, value[part.name])
+            for part in found.fields
+        )
+    return False
+
+
+def _digits_fit(found: SqlType, target: SqlType) -> bool:
+    if isinstance(found, SqlDecimal) and isinstance(target, SqlDecimal):
+        return found.scale <= target.scale and found.precision - found.scale <= target.precision - target.scale
+    return True
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return plain(value) if hasattr(value, "as_tuple") else str(value)

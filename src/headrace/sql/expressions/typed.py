@@ -1,0 +1,72 @@
+"""What an expression becomes: a type and a piece of Python source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from headrace.sql.syntax.nodes import ColumnReference
+from headrace.sql.types import SqlType
+
+_REPEATABLE = re.compile(r"\w+|row\[\d+\]|None|True|False")
+
+
+class _NotLiteral:
+    def __repr__(self) -> str:
+        return "NOT_LITERAL"
+
+
+NOT_LITERAL = _NotLiteral()
+"""The ``literal`` of an expression that is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where the value of a column is found at run time: a type, and Python source such as ``row[3]``."""
+
+    type: SqlType
+    code: str
+
+
+class Scope(Protocol):
+    """What names mean where an expression stands."""
+
+    def slot(self, reference: ColumnReference) -> Slot:
+        """Returns the place of the column; raises ``SqlStatementError`` for a name that means nothing here."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypedExpression:
+    """An expression with its type, as Python source over the variable ``row``, a list of column values."""
+
+    type: SqlType | None
+    """None for a bare NULL, which has no type of its own."""
+    code: str
+    constants: Mapping[str, object] = field(default_factory=dict)
+    """What the names in the code stand for."""
+    can_fail: bool = False
+    """Whether evaluating it may raise; a failed column is NULL and is reported."""
+    nullable: bool = True
+    literal: object = NOT_LITERAL
+    """The value, where it is known without a row."""
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether the value is known without a row."""
+        return self.literal is not NOT_LITERAL
+
+    @property
+    def is_null(self) -> bool:
+        """Whether this is a bare NULL."""
+        return self.type is None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the code may stand several times in a row function: it is a name or a place in the row."""
+        return _REPEATABLE.fullmatch(self.code) is not None
+
+    def failing(self) -> TypedExpression:
+        """Returns the same expression, marked as one that can fail."""
+        return self if self.can_fail else replace(self, can_fail=True)
