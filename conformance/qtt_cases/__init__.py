@@ -1,0 +1,1 @@
+"""The parts of ``conformance/qtt.py``: cases, their records, the runs and the judgements."""

@@ -1,0 +1,77 @@
+"""The topics of a log as statements see them: first as a proposal, then for good."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from headrace.errors import TopicExistsError, UnknownTopicError
+from headrace.sql.topic_directory import TopicDirectory
+from headrace.topics.configs import new_topic
+from headrace.topics.log import TopicLog
+
+
+class LogTopics:
+    """The topics that a log has; see ``TopicDirectory``."""
+
+    def __init__(self, log: TopicLog) -> None:
+        self._log = log
+
+    def partitions(self, topic: str) -> int | None:
+        try:
+            return self._log.describe_topic(topic).partitions
+        except UnknownTopicError:
+            return None
+
+    def create(self, topic: str, *, partitions: int, replicas: int) -> None:
+        # Another server may be faster with the same statement. How many replicas there are is up to the log.
+        with suppress(TopicExistsError):
+            self._log.create_topic(topic, partitions=partitions)
+
+    def delete(self, topic: str) -> None:
+        with suppress(UnknownTopicError):
+            self._log.delete_topic(topic)
+
+
+class ProposedTopics:
+    """What the topics would be after statements that are only tried out; remembers what they asked and wanted."""
+
+    def __init__(self, topics: TopicDirectory) -> None:
+        self._topics = topics
+        self.seen: dict[str, int] = {}
+        """The partitions of every topic that was asked for and is there."""
+        self.created: dict[str, tuple[int, int]] = {}
+        """Topics that are to be made: partitions and replicas."""
+        self.deleted: list[str] = []
+
+    def partitions(self, topic: str) -> int | None:
+        if topic in self.created:
+            return self.created[topic][0]
+        found = None if topic in self.deleted else self._topics.partitions(topic)
+        if found is not None:
+            self.seen[topic] = found
+        return found
+
+    def create(self, topic: str, *, partitions: int, replicas: int) -> None:
+        new_topic(topic, partitions, None)  # raises what the log would, while the statement can still be refused
+        self.created[topic] = partitions, replicas
+        self.seen[topic] = partitions
+
+    def delete(self, topic: str) -> None:
+        self.created.pop(topic, None)
+        self.deleted.append(topic)
+
+
+class RecordedTopics:
+    """The topics as they were when a statement was accepted: whoever carries it out later must come to the same."""
+
+    def __init__(self, seen: dict[str, int]) -> None:
+        self._seen = dict(seen)
+
+    def partitions(self, topic: str) -> int | None:
+        return self._seen.get(topic)
+
+    def create(self, topic: str, *, partitions: int, replicas: int) -> None:
+        self._seen[topic] = partitions
+
+    def delete(self, topic: str) -> None:
+        """Whoever has accepted the statement deletes the topic."""

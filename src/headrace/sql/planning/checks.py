@@ -1,0 +1,141 @@
+"""What no single clause can tell: clauses that exclude each other, and results that do not fit the statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from headrace.sql.errors import SqlError, SqlStatementError
+from headrace.sql.functions.registry import FunctionRegistry
+from headrace.sql.planning.joins import FromClause
+from headrace.sql.planning.projection import Projection
+from headrace.sql.planning.request import SinkRequest
+from headrace.sql.planning.tree import calls
+from headrace.sql.schema import Column, Schema
+from headrace.sql.syntax.nodes import Expression, Literal
+from headrace.sql.syntax.statements import Query, Window
+from headrace.sql.syntax.writing import expression_text
+
+
+def check_clauses(query: Query, clause: FromClause, sink: SinkRequest) -> None:
+    """Raises if the clauses of a query do not go together."""
+    items = clause.sources.items
+    if any(item.is_table and item.is_windowed for item in items):
+        message = "KSQL does not support persistent queries on windowed tables."
+        raise SqlStatementError(message)
+    if query.window is not None and not query.group_by:
+        message = "WINDOW clause requires a GROUP BY clause."
+        raise SqlStatementError(message)
+    if query.window is not None and clause.is_table:
+        message = "Windowing not supported for table aggregations."
+        raise SqlStatementError(message)
+    if query.window is not None:
+        _check_window(query.window)
+    if query.emit == "FINAL" and (query.window is None or not query.group_by):
+        message = "EMIT FINAL is only supported for windowed aggregations."
+        raise SqlStatementError(message)
+    if query.group_by and query.partition_by:
+        message = "Queries may have either PARTITION BY or GROUP BY, not both."
+        raise SqlStatementError(message)
+    if query.partition_by and clause.is_table:
+        message = "Cannot repartition a TABLE source. PARTITION BY is only supported for streams."
+        raise SqlStatementError(message)
+    for place, expression in enumerate(query.partition_by):
+        if expression in query.partition_by[:place]:
+            message = f"Duplicate PARTITION BY expression: {expression_text(expression)}"
+            raise SqlStatementError(message, position=expression.position)
+    if len(query.partition_by) > 1 and Literal(None) in query.partition_by:
+        message = "Cannot PARTITION BY multiple columns including NULL"
+        raise SqlStatementError(message)
+    for word, given in (("LIMIT", query.limit), ("OFFSET", query.offset), ("ORDER BY", query.order_by or None)):
+        if given is not None:
+            what = f"CREATE {sink.kind} AS SELECT" if sink.existing is None else "INSERT INTO SELECT"
+            message = f"{what} statements don't support {word} clause."
+            raise SqlStatementError(message)
+    operation = "JOIN" if clause.joins else "GROUP BY" if query.group_by else None
+    kafka = [item.definition.name for item in items if item.definition.value_format == "KAFKA"]
+    if operation is not None and kafka:
+        message = (
+            f"Source(s) {', '.join(kafka)} are using the 'KAFKA' value format. "
+            f"This format does not yet support {operation}."
+        )
+        raise SqlStatementError(message)
+
+
+def _check_window(window: Window) -> None:
+    nothing = timedelta(0)
+    advance = window.size if window.advance is None else window.advance
+    grace = window.grace or nothing
+    if window.size <= nothing:
+        message = f"{window.kind} window: the size must be longer than nothing."
+    elif not nothing < advance <= window.size:
+        message = f"{window.kind} window: ADVANCE BY must be longer than nothing and no longer than the size."
+    elif window.retention is not None and window.retention < window.size + grace:
+        message = f"{window.kind} window: RETENTION must be at least the size plus the grace period."
+    else:
+        return
+    raise SqlStatementError(message, position=window.position)
+
+
+def check_functions(expressions: Iterable[Expression], functions: FunctionRegistry) -> None:
+    """Raises if a function is called that does not exist."""
+    for expression in expressions:
+        for call in calls(expression):
+            try:
+                functions.function(call.name)
+            except SqlError as error:
+                raise SqlStatementError(error.message, position=call.position) from error
+
+
+def check_kind(sink: SinkRequest, *, is_table: bool) -> None:
+    """Raises if the query gives a table and a stream is asked for, or the other way round."""
+    kind = "TABLE" if is_table else "STREAM"
+    if sink.existing is None and sink.kind != kind:
+        message = (
+            f"Invalid result type. Your SELECT query produces a {kind}. "
+            f"Please use CREATE {kind} AS SELECT statement instead."
+        )
+        raise SqlStatementError(message)
+
+
+def check_table_functions(*, is_table: bool, grouped: bool) -> None:
+    """Raises if table functions stand where they cannot."""
+    if grouped:
+        message = "Table functions cannot be used with aggregations."
+        raise SqlStatementError(message)
+    if is_table:
+        message = "Table source is not supported with table functions"
+        raise SqlStatementError(message)
+
+
+def check_columns(key: tuple[Column, ...], values: tuple[Column, ...]) -> None:
+    """Raises if two columns of the result have the same name."""
+    for what, columns in (("keys", key), ("values", values)):
+        for place, column in enumerate(columns):
+            if any(other.name == column.name for other in columns[:place]):
+                shown = Schema((column,))
+                message = f"Duplicate {what} found in schema: {shown}. Give one of the columns an alias."
+                raise SqlStatementError(message)
+    for column in values:
+        if any(other.name == column.name for other in key):
+            message = (
+                f"The projection contains the column name `{column.name}` more than once, in the key and in the value: "
+                "give one of the columns an alias."
+            )
+            raise SqlStatementError(message)
+
+
+def check_values(projection: Projection) -> None:
+    """Raises if there is nothing in the value."""
+    if not projection.values:
+        message = "The projection contains no value columns."
+        raise SqlStatementError(message)
+
+
+def windowed_repartition() -> SqlStatementError:
+    """Returns the error for a windowed source that would have to get another key."""
+    message = (
+        "Implicit repartitioning of windowed sources is not supported. "
+        "See https://github.com/confluentinc/ksql/issues/4385."
+    )
+    return SqlStatementError(message)

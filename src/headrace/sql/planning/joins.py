@@ -1,0 +1,254 @@
+"""The FROM clause: which sources are joined, on what, and which columns hold the key of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from headrace.sql.catalog import SourceDefinition
+from headrace.sql.errors import SqlStatementError
+from headrace.sql.planning.names import synthetic_key
+from headrace.sql.planning.sources import FromSource, Sources
+from headrace.sql.planning.tree import references
+from headrace.sql.syntax.nodes import ColumnReference, Comparison, Expression, Logical
+from headrace.sql.syntax.statements import Join, Query, Within
+from headrace.sql.syntax.writing import expression_text
+
+KINDS = {
+    "INNER": "[INNER] JOIN",
+    "LEFT": "LEFT [OUTER] JOIN",
+    "RIGHT": "RIGHT [OUTER] JOIN",
+    "OUTER": "[FULL] OUTER JOIN",
+}
+_WITHIN = "Please drop the window definition (ie. the WITHIN clause) and try to execute your join again."
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOn:
+    """One join: of everything before it with one more source."""
+
+    kind: str
+    left_alias: str
+    """The source to which the left expression belongs."""
+    right: FromSource
+    left_expression: Expression
+    right_expression: Expression
+    sides: tuple[Expression, Expression]
+    """The condition as it was written, with the source of each column."""
+    within: Within | None
+    foreign_key: bool
+    """Whether a table's rows look for their partner by something else than their key."""
+    moves_left: bool
+    """Whether the left side has another key than its expression, and gets it."""
+    moves_right: bool
+    """The same for the right side."""
+    equal: tuple[Expression, ...]
+    """Expressions that have the value of the result's key."""
+
+    @property
+    def computed(self) -> tuple[Expression, ...]:
+        """The sides that are computed from rows; the others are keys already."""
+        left = (self.left_expression,) if self.moves_left or self.foreign_key else ()
+        return (*left, self.right_expression) if self.moves_right else left
+
+    @property
+    def condition(self) -> str:
+        """The condition as messages show it."""
+        return " = ".join(expression_text(side) for side in self.sides)
+
+    @property
+    def text(self) -> str:
+        """The join as messages show it."""
+        return f"{self.left_alias} {KINDS[self.kind]} {self.right.alias}"
+
+
+@dataclass(frozen=True, slots=True)
+class FromClause:
+    """The sources of a query, and how they are joined, one after the other."""
+
+    sources: Sources
+    joins: tuple[JoinOn, ...]
+
+    @property
+    def viable_keys(self) -> tuple[ColumnReference, ...]:
+        """Columns that hold the key of the join; none if it has a synthetic one."""
+        return tuple(one for one in self.joins[-1].equal if isinstance(one, ColumnReference))
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the result is a table: that is so if all sources are."""
+        return self.sources.items[0].is_table
+
+
+def from_clause(query: Query, find: Callable[[str], SourceDefinition]) -> FromClause:
+    """Returns the sources and joins of a query, checked against each other."""
+    items = [FromSource(query.source.alias, find(query.source.name))]
+    items += [FromSource(join.source.alias, find(join.source.name)) for join in query.joins]
+    sources = Sources(tuple(items))
+    _check_distinct(items)
+    joins: list[JoinOn] = []
+    conditions = [_condition(join, sources, number) for number, join in enumerate(query.joins)]
+    for join, sides, right in zip(query.joins, conditions, sources.items[1:], strict=True):
+        joins.append(_join(join, sides, right, items[0], joins))
+    last = joins[-1] if joins else None
+    if last and not last.foreign_key and not any(isinstance(one, ColumnReference) for one in last.equal):
+        sources = replace(sources, synthetic_key=synthetic_key(sources.all_columns()))
+    return FromClause(sources, tuple(joins))
+
+
+def _check_distinct(items: list[FromSource]) -> None:
+    names = [item.definition.name for item in items]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            message = (
+                f"Can not join '{name}' to '{name}': self joins are not yet supported. "
+                f"N-way joins do not support multiple occurrences of the same source. Source: '{name}'."
+            )
+            raise SqlStatementError(message)
+
+
+def _condition(join: Join, sources: Sources, number: int) -> tuple[Expression, Expression]:
+    """Returns both sides of the condition, with the source of every column."""
+    condition = join.condition
+    if isinstance(condition, Logical):
+        text = expression_text(condition)
+        message = f"Invalid join condition: joins on multiple conditions are not yet supported. Got {text}."
+        raise SqlStatementError(message, position=condition.position)
+    if not isinstance(condition, Comparison) or condition.operator != "=":
+        message = (
+            f"Unsupported join expression: {expression_text(condition)}. "
+            "Joins are only supported on an equality of two expressions."
+        )
+        raise SqlStatementError(message, position=condition.position)
+    known = Sources(sources.items[: number + 2])
+    sides = known.qualified(condition.left, "JOIN ON"), known.qualified(condition.right, "JOIN ON")
+    left, right = (_only_source(side, condition) for side in sides)
+    if left == right:
+        message = (
+            "Each side of the join must reference exactly one source and not the same source. "
+            f"Left side references `{left}` and right references `{right}`"
+        )
+        raise SqlStatementError(message, position=condition.position)
+    joined = sources.items[number + 1].alias
+    if joined not in (left, right):
+        message = (
+            f"A join criteria is expected to reference the source (`{joined}`) in the FROM clause, instead the "
+            f"right source references `{right}` and the left source references `{left}`"
+        )
+        raise SqlStatementError(message, position=condition.position)
+    return sides
+
+
+def _join(
+    join: Join,
+    sides: tuple[Expression, Expression],
+    right: FromSource,
+    first: FromSource,
+    before: list[JoinOn],
+) -> JoinOn:
+    of_right = any(reference.source == right.alias for reference in references(sides[0]))
+    left_side, right_side = (sides[1], sides[0]) if of_right else sides
+    left_equal = before[-1].equal if before else _key_of(first)
+    foreign = right.is_table and first.is_table and left_side not in left_equal
+    left_alias = str(next(references(left_side)).source)
+    made = JoinOn(
+        join.kind,
+        left_alias,
+        right,
+        left_side,
+        right_side,
+        sides,
+        join.within,
+        foreign,
+        moves_left=not foreign and left_side not in left_equal,
+        moves_right=_key_of(right) != (right_side,),
+        equal=(),
+    )
+    _check(made, left_is_table=first.is_table, is_first=not before)
+    return replace(made, equal=_equal(made, left_equal))
+
+
+def _only_source(side: Expression, condition: Comparison) -> str:
+    aliases = {reference.source for reference in references(side)}
+    if len(aliases) != 1:
+        message = (
+            f"Invalid comparison expression '{expression_text(side)}' in join '{expression_text(condition)}'. "
+            "Each side of the join comparision must contain references from exactly one source."
+        )
+        raise SqlStatementError(message, position=condition.position)
+    return str(aliases.pop())
+
+
+def _key_of(source: FromSource) -> tuple[Expression, ...]:
+    key = source.definition.schema.key
+    return (ColumnReference(key[0].name, source.alias),) if len(key) == 1 else ()
+
+
+def _equal(join: JoinOn, left_equal: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    if join.kind == "OUTER":
+        return ()
+    if join.foreign_key:
+        return left_equal
+    both = (join.left_expression, join.right_expression)
+    # What equals the left expression equals the key, too: the sources of a chain of joins share one key.
+    return tuple(dict.fromkeys((*left_equal, *both))) if join.left_expression in left_equal else both
+
+
+def _check(join: JoinOn, *, left_is_table: bool, is_first: bool) -> None:
+    if not left_is_table and not join.right.is_table:
+        if join.within is None:
+            message = (
+                "Stream-Stream joins must have a WITHIN clause specified. None was provided. "
+                "To learn about how to specify a WITHIN clause with a stream-stream join, please visit: "
+                "https://docs.ksqldb.io/en/latest/developer-guide/joins/join-streams-and-tables"
+            )
+            raise SqlStatementError(message)
+        return
+    if left_is_table and not join.right.is_table:
+        message = f"Invalid join order: table-stream joins are not supported; only stream-table joins. Got {join.text}."
+        raise SqlStatementError(message)
+    if join.within is not None:
+        what = "Table-Table" if left_is_table else "Stream-Table"
+        message = f"A window definition was provided for a {what} join. These joins are not windowed. {_WITHIN}"
+        raise SqlStatementError(message)
+    on_right_key = _key_of(join.right) == (join.right_expression,)
+    if not left_is_table:
+        _check_stream_table(join, on_right_key=on_right_key)
+    else:
+        _check_table_table(join, on_right_key=on_right_key, is_first=is_first)
+
+
+def _check_stream_table(join: JoinOn, *, on_right_key: bool) -> None:
+    if join.kind in ("OUTER", "RIGHT"):
+        what = "full-outer" if join.kind == "OUTER" else "right-outer"
+        message = f"Invalid join type: {what} join not supported for stream-table join. Got {join.text}."
+        raise SqlStatementError(message)
+    if not on_right_key:
+        message = (
+            "Invalid join condition: stream-table joins require to join on the table's primary key. "
+            f"Got {join.condition}."
+        )
+        raise SqlStatementError(message)
+
+
+def _check_table_table(join: JoinOn, *, on_right_key: bool, is_first: bool) -> None:
+    if not on_right_key:
+        message = (
+            "Invalid join condition: table-table joins require to join on the primary key of the right input table. "
+            f"Got {join.condition}."
+        )
+        raise SqlStatementError(message)
+    if not join.foreign_key:
+        return
+    if not is_first:
+        message = (
+            "Invalid join condition: foreign-key table-table joins are not supported as part of n-way joins. "
+            f"Got {join.condition}."
+        )
+        raise SqlStatementError(message)
+    if join.kind == "RIGHT":
+        message = "RIGHT OUTER JOIN on a foreign key is not supported"
+        raise SqlStatementError(message)
+    if join.kind == "OUTER":
+        message = f"Invalid join type: full-outer join not supported for foreign-key table-table join. Got {join.text}."
+        raise SqlStatementError(message)

@@ -1,0 +1,280 @@
+"""From a query to its plan, clause by clause, in the order in which they take effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import chain
+
+from headrace.sql.catalog import Catalog, SourceDefinition
+from headrace.sql.errors import SqlError, SqlStatementError
+from headrace.sql.functions.registry import FunctionRegistry
+from headrace.sql.planning import checks
+from headrace.sql.planning.aggregation import aggregated
+from headrace.sql.planning.grouping import Grouping, Groups, check_row_functions, check_ungrouped
+from headrace.sql.planning.joining import joined_sources
+from headrace.sql.planning.joins import from_clause
+from headrace.sql.planning.keys import ordered_key, partitioned
+from headrace.sql.planning.layout import Layout
+from headrace.sql.planning.plan import (
+    Filter,
+    KeyFormat,
+    Project,
+    QueryPlan,
+    Read,
+    Step,
+)
+from headrace.sql.planning.projection import (
+    Projection,
+    keyed_by_expressions,
+    keyed_by_groups,
+    keyed_by_join,
+    keyed_by_source,
+)
+from headrace.sql.planning.reads import read, time_column
+from headrace.sql.planning.request import SinkRequest
+from headrace.sql.planning.select import SelectClause, Selected
+from headrace.sql.planning.sink import casted, check_insert, sink_definition, sink_key_format, sink_value_format
+from headrace.sql.planning.sources import FromSource, Sources
+from headrace.sql.planning.table_functions import TableFunctions
+from headrace.sql.planning.tree import references
+from headrace.sql.planning.typing import Typing, shown_without_quotes
+from headrace.sql.schema import Column, Namespace, Schema
+from headrace.sql.syntax.nodes import ColumnReference, Expression
+from headrace.sql.syntax.statements import Query
+from headrace.sql.types import SqlType
+
+NEW_PLANNER = "ksql.new.query.planner.enabled"
+
+
+def plan_query(
+    query: Query,
+    catalog: Catalog,
+    functions: FunctionRegistry,
+    sink: SinkRequest,
+    settings: Mapping[str, object],
+    *,
+    statement_text: str = "",
+) -> QueryPlan:
+    """Returns the plan of a query whose rows go to a sink; raises ``SqlStatementError`` if there can be none."""
+    try:
+        return _Planner(query, catalog, functions, sink, settings).plan()
+    except SqlError as error:
+        if error.statement is None and statement_text:
+            error.statement = statement_text
+        raise
+
+
+class _Planner:
+    def __init__(
+        self,
+        query: Query,
+        catalog: Catalog,
+        functions: FunctionRegistry,
+        sink: SinkRequest,
+        settings: Mapping[str, object],
+    ) -> None:
+        self._query = query
+        self._catalog = catalog
+        self._functions = functions
+        self._sink = sink
+        self._settings = settings
+        self._typing = Typing(functions, settings, catalog.types)
+
+    def plan(self) -> QueryPlan:
+        query = self._query
+        clause = from_clause(query, self._source)
+        self._clause, self._sources = clause, clause.sources
+        self._everything = everything_in(clause.sources)
+        if clause.sources.synthetic_key is not None:
+            key_type = self._type_of(clause.joins[-1].left_expression)
+            self._everything += [Column(clause.sources.synthetic_key, key_type)]
+        checks.check_clauses(query, clause, self._sink)
+        groups = Groups(query, self._sources, self._functions)
+        where = None
+        if query.where is not None:
+            groups.check_bounds(query.where)
+            where = self._sources.qualified(query.where, "WHERE")
+        for one in query.partition_by:
+            check_row_functions(one, "PARTITION BY", self._functions)
+        partition_by = tuple(self._sources.qualified(one, "PARTITION BY") for one in query.partition_by)
+        selected = SelectClause(query, self._sources, partition_by, self._type_of).selected()
+        group_by = groups.keys()
+        checks.check_functions((one.expression for one in selected), self._functions)
+        table_functions = TableFunctions(self._functions, self._typing, self._sources)
+        selected = table_functions.extracted(selected)
+        if table_functions.calls:
+            checks.check_table_functions(is_table=clause.is_table, grouped=bool(query.group_by))
+        if not group_by:
+            check_ungrouped(query, selected, self._sources, self._functions, self._sink.kind)
+            self._check_types(selected, table_functions)
+        grouping = groups.grouping(group_by, selected) if group_by else None
+        is_table = grouping is not None or clause.is_table
+        checks.check_kind(self._sink, is_table=is_table)
+        projection = self._projection(selected, partition_by, grouping, groups)
+        checks.check_values(projection)
+        needed = self._needed(projection, where, partition_by, grouping, table_functions.calls)
+        key_format = sink_key_format(self._sink, self._leftmost, self._settings, has_key=bool(projection.key))
+
+        step = joined_sources(clause, self._read(needed), self._typing, self._everything, needed)
+        if where is not None:
+            step = self._filter(step, self._sources.internal(where), "WHERE")
+        if partition_by:
+            step = partitioned(step, partition_by, projection, self._sources, self._typing, key_format)
+        step = table_functions.applied(step)
+        expressions = [self._sources.internal(one.expression) for one in projection.values]
+        if grouping is not None:
+            expressions = [
+                self._sources.internal(groups.over_results(grouping, one.expression)) for one in projection.values
+            ]
+            looked_at = [*expressions, *(() if grouping.having is None else (grouping.having,))]
+            step = aggregated(
+                step,
+                grouping,
+                query,
+                self._sources,
+                self._typing,
+                key_format,
+                used={reference.name for one in looked_at for reference in references(one)},
+                equal_to_key=clause.joins[-1].equal if clause.joins and not clause.joins[-1].foreign_key else (),
+            )
+            if grouping.having is not None:
+                step = self._having(step, grouping)
+        return self._finished(step, projection, expressions)
+
+    def _source(self, name: str) -> SourceDefinition:
+        return self._catalog.source(name)
+
+    def _type_of(self, expression: Expression) -> SqlType:
+        return self._typing.column_type(self._sources.internal(expression), self._everything)
+
+    def _check_types(self, selected: tuple[Selected, ...], table_functions: TableFunctions) -> None:
+        """Raises if a selected expression has no type, before anything is said about what else is missing."""
+        layout = self._everything + table_functions.columns(self._everything)
+        for one in selected:
+            self._typing.typed(self._sources.internal(one.expression), layout, "Invalid Select: ")
+
+    def _projection(
+        self,
+        selected: tuple[Selected, ...],
+        partition_by: tuple[Expression, ...],
+        grouping: Grouping | None,
+        groups: Groups,
+    ) -> Projection:
+        name = self._sink.name
+        if grouping is not None:
+            return keyed_by_groups(selected, grouping.keys, groups.key_texts(grouping.keys), name)
+        if partition_by:
+            return keyed_by_expressions(selected, partition_by, name)
+        if self._sources.is_join:
+            return keyed_by_join(selected, self._clause, name)
+        return keyed_by_source(selected, self._clause, name, optional=self._typing.is_on(NEW_PLANNER))
+
+    def _needed(
+        self,
+        projection: Projection,
+        where: Expression | None,
+        partition_by: tuple[Expression, ...],
+        grouping: Grouping | None,
+        table_calls: Iterable[Expression],
+    ) -> set[ColumnReference]:
+        """Returns the columns that some step looks at; of the key only those that the result has in its value."""
+        looked_at: list[Expression] = [one.expression for one in projection.values]
+        looked_at += chain(table_calls, partition_by, () if where is None else (where,))
+        if grouping is not None:
+            looked_at += grouping.aggregates
+            if not self._groups_by_source_key(grouping):
+                looked_at += grouping.keys
+        for join in self._clause.joins:
+            looked_at += join.computed
+        return {ColumnReference(one.name, one.source) for expression in looked_at for one in references(expression)}
+
+    def _groups_by_source_key(self, grouping: Grouping) -> bool:
+        """Whether rows are grouped by the key that they have: it is then taken from there."""
+        source = self._sources.items[0]
+        keys = tuple(ColumnReference(column.name, source.alias) for column in source.definition.schema.key)
+        return not (self._sources.is_join or source.is_table or source.is_windowed) and grouping.keys == keys
+
+    def _read(self, needed: set[ColumnReference]) -> Callable[[FromSource], Read]:
+        # The old row of a table has to be known to tell whether it passed a condition.
+        keep_rows = self._query.where is not None
+        return lambda source: read(source, self._sources, self._typing, needed, keep_rows=keep_rows)
+
+    def _filter(self, step: Step, condition: Expression, clause: str) -> Step:
+        predicate = self._typing.predicate(condition, step.layout, clause)
+        return Filter(
+            layout=step.layout,
+            key=step.key,
+            key_format=step.key_format,
+            is_table=step.is_table,
+            parent=step,
+            predicate=predicate,
+            name=clause.capitalize(),
+        )
+
+    def _having(self, step: Step, grouping: Grouping) -> Step:
+        assert grouping.having is not None  # the caller's case
+        try:
+            return self._filter(step, self._sources.internal(grouping.having), "HAVING")
+        except SqlStatementError as error:
+            raise shown_without_quotes(error, grouping.aggregate_names) from error
+
+    def _finished(self, step: Step, projection: Projection, expressions: list[Expression]) -> QueryPlan:
+        if not (self._query.group_by or self._query.partition_by or self._sources.is_join):
+            step = ordered_key(step, projection, self._sources, self._typing)
+        key = tuple(
+            Column(one.name, column.type, Namespace.KEY) for one, column in zip(projection.key, step.key, strict=True)
+        )
+        types = [self._typing.column_type(one, step.layout, "Invalid Select: ") for one in expressions]
+        values = tuple(Column(one.name, type) for one, type in zip(projection.values, types, strict=True))
+        checks.check_columns(key, values)
+        schema = Schema((*key, *values))
+        existing = self._sink.existing
+        if existing is None:
+            value_format = sink_value_format(self._sink, self._leftmost, self._settings)
+            sink = sink_definition(
+                self._sink, schema, self._key_format(step), value_format, self._settings, is_table=step.is_table
+            )
+        else:
+            check_insert(existing, schema, is_table=step.is_table)
+            expressions = casted(expressions, types, existing.schema.value)
+            values, sink = existing.schema.value, existing
+        time = sink.timestamp if existing is None else None
+        return QueryPlan(
+            root=self._project(step, expressions, values),
+            sink=sink,
+            time=None if time is None else time_column(time, schema, self._typing),
+            sources=tuple(item.definition for item in self._sources.items),
+        )
+
+    def _project(self, step: Step, expressions: list[Expression], values: tuple[Column, ...]) -> Step:
+        names = [one.name for one in expressions if isinstance(one, ColumnReference)]
+        if len(names) == len(expressions) and names == [column.name for column in step.layout.columns]:
+            return replace(step, layout=Layout(values))
+        function, _ = self._typing.row_function(expressions, step.layout, "Invalid Select: ")
+        return Project(
+            layout=Layout(values),
+            key=step.key,
+            key_format=step.key_format,
+            is_table=step.is_table,
+            parent=step,
+            function=function,
+        )
+
+    @property
+    def _leftmost(self) -> SourceDefinition:
+        return self._sources.items[0].definition
+
+    def _key_format(self, step: Step) -> KeyFormat:
+        chosen = sink_key_format(self._sink, self._leftmost, self._settings, has_key=bool(step.key))
+        return replace(chosen, window=step.key_format.window)
+
+
+def everything_in(sources: Sources) -> Layout:
+    """Returns a layout with all columns of all sources, to type expressions with before rows have a layout."""
+    columns = [
+        Column(sources.internal_name(ColumnReference(name, item.alias)), column.type)
+        for item in sources.items
+        for name, column in item.columns.items()
+    ]
+    return Layout(tuple(columns))

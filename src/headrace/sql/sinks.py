@@ -1,0 +1,60 @@
+"""The streams and tables that queries write to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
+from headrace.sql.errors import SqlStatementError
+from headrace.sql.planning.plan import QueryPlan
+from headrace.sql.properties import WithProperties
+from headrace.sql.syntax.statements import CreateAsSelect, InsertInto
+from headrace.sql.topic_directory import TopicDirectory
+
+
+def sink_definition(plan: QueryPlan, statement: CreateAsSelect, query_id: str) -> SourceDefinition:
+    """Returns the source that a query makes."""
+    sink = plan.sink
+    if sink.kind != statement.kind:
+        message = (
+            f"Invalid result type. Your SELECT query produces a {sink.kind}. "
+            f"Please use CREATE {sink.kind} AS SELECT statement instead."
+        )
+        raise SqlStatementError(message)
+    return replace(sink, text=statement.text, created_by=query_id)
+
+
+def with_topic(
+    sink: SourceDefinition, plan: QueryPlan, given: WithProperties, topics: TopicDirectory
+) -> SourceDefinition:
+    """Returns the sink with the number of its topic's partitions; makes the topic if there is none."""
+    wanted, found = given.partitions, topics.partitions(sink.topic)
+    if found is None:
+        found = wanted if wanted is not None else plan.sources[0].partitions
+        topics.create(sink.topic, partitions=found, replicas=given.replicas or 1)
+    elif wanted is not None and wanted != found:
+        message = (
+            f"A Kafka topic with the name '{sink.topic}' already exists, with different partition/replica "
+            f"configuration than required. KSQL expects {wanted} partitions (topic has {found})"
+        )
+        raise SqlStatementError(message)
+    return replace(sink, partitions=found)
+
+
+def check_insert_target(statement: InsertInto, catalog: Catalog) -> SourceDefinition:
+    """Returns the stream that a query is to write to; raises if it cannot."""
+    target = catalog.find(statement.target)
+    if target is None:
+        hint = other_spelling(statement.target, catalog.sources)
+        message = f"Sink does not exist for the INSERT INTO statement: `{statement.target}`{hint}"
+        raise SqlStatementError(message)
+    if target.is_table:
+        message = f"INSERT INTO can only be used to insert into a stream. {target.name} is a table."
+        raise SqlStatementError(message)
+    if target.is_source:
+        message = f"Cannot insert into read-only stream: {target.name}"
+        raise SqlStatementError(message)
+    if target.schema.headers:
+        message = f"Cannot insert into {target.name} because it has header columns"
+        raise SqlStatementError(message)
+    return target

@@ -1,0 +1,44 @@
+"""Which topics there are: all that statements need to know of a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class TopicDirectory(Protocol):
+    """The topics of a log, as far as statements ask for them."""
+
+    def partitions(self, topic: str) -> int | None:
+        """Returns how many partitions the topic has; None if it does not exist."""
+        ...
+
+    def create(self, topic: str, *, partitions: int, replicas: int) -> None:
+        """Makes the topic, which does not exist."""
+        ...
+
+    def delete(self, topic: str) -> None:
+        """Deletes the topic, if it exists."""
+        ...
+
+
+@dataclass
+class KnownTopics:
+    """Topics in memory, for tests and for trying statements out.
+
+    ``default_partitions`` makes every topic exist that is asked for, with so many partitions.
+    """
+
+    topics: dict[str, int] = field(default_factory=dict)
+    default_partitions: int | None = None
+
+    def partitions(self, topic: str) -> int | None:
+        if topic not in self.topics and self.default_partitions is not None:
+            self.topics[topic] = self.default_partitions
+        return self.topics.get(topic)
+
+    def create(self, topic: str, *, partitions: int, replicas: int) -> None:
+        self.topics[topic] = partitions
+
+    def delete(self, topic: str) -> None:
+        self.topics.pop(topic, None)

@@ -1,0 +1,83 @@
+"""PARTITION BY: new keys, and what becomes of the old ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.sql.errors import SqlStatementError
+from tests.sql.planning.session import planned, running, schema
+
+SOURCE = "CREATE STREAM s (id INT KEY, name STRING, age INT) WITH (KAFKA_TOPIC='s', FORMAT='JSON');"
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT name, age FROM s PARTITION BY name", "`NAME` STRING KEY, `AGE` INTEGER"),
+        ("SELECT age, name AS n FROM s PARTITION BY name", "`N` STRING KEY, `AGE` INTEGER"),
+        (
+            "SELECT * FROM s PARTITION BY ABS(age)",
+            "`KSQL_COL_0` INTEGER KEY, `NAME` STRING, `AGE` INTEGER, `ID` INTEGER",
+        ),
+        ("SELECT * FROM s PARTITION BY age, name", "`AGE` INTEGER KEY, `NAME` STRING KEY, `ID` INTEGER"),
+        ("SELECT id, age FROM s PARTITION BY NULL", "`ID` INTEGER, `AGE` INTEGER"),
+    ],
+)
+def test_columns_of_a_result(query: str, expected: str) -> None:
+    assert schema(SOURCE, f"CREATE STREAM o AS {query};") == expected
+
+
+def test_records_get_the_new_key() -> None:
+    with running(SOURCE, "CREATE STREAM o AS SELECT name, id, age + 1 AS older FROM s PARTITION BY name;") as session:
+        assert session.send("S", 1, ["ada", 36], 5) == [("ada", [1, 37], 5)]
+        assert session.send("S", 1, [None, 36]) == [(None, [1, 37], 0)]
+        assert session.send("S", 1, None) == [(None, None, 0)]
+
+
+def test_the_key_of_a_null_row_is_made_of_the_old_key_as_far_as_that_goes() -> None:
+    with running(SOURCE, "CREATE STREAM o AS SELECT id + 1, age FROM s PARTITION BY id + 1;") as session:
+        assert session.send("S", 1, None) == [(2, None, 0)]
+    with running(SOURCE, "CREATE STREAM o AS SELECT * FROM s PARTITION BY id, name;") as session:
+        assert session.send("S", 1, None) == [((1, None), None, 0)]
+        assert session.send("S", None, None) == [((None, None), None, 0)]
+        assert session.send("S", 1, [None, 3]) == [((1, None), [3], 0)]
+
+
+def test_the_key_it_has_already_is_kept() -> None:
+    query = planned(SOURCE, "CREATE STREAM o AS SELECT * FROM s PARTITION BY id;")
+    assert "KEY-SELECT" not in str(query.topology.describe())
+
+
+def test_nothing_is_repartitioned_on_the_way_to_the_sink() -> None:
+    query = planned(SOURCE, "CREATE STREAM o AS SELECT * FROM s PARTITION BY name;")
+    assert "repartition" not in str(query.topology.describe())
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT id, age FROM s PARTITION BY name", "must include the partitioning expression S.NAME"),
+        ("SELECT id, age FROM s PARTITION BY NULL, id", "Cannot PARTITION BY multiple columns including NULL"),
+        ("SELECT id, name AS n, age FROM s PARTITION BY n", "'N' must be a column in the source schema"),
+        ("SELECT * FROM s PARTITION BY name, name", "Duplicate PARTITION BY expression: NAME"),
+        ("SELECT * FROM s PARTITION BY SUM(age)", "SUM is an aggregate function"),
+        ("SELECT * FROM s PARTITION BY EXPLODE(ARRAY[age])", "PARTITION BY does not support table functions: EXPLODE"),
+        ("SELECT * FROM s PARTITION BY MAP('a' := age)", "Map keys, including types that contain maps"),
+    ],
+)
+def test_what_cannot_be_partitioned(query: str, message: str) -> None:
+    with pytest.raises(SqlStatementError) as error:
+        planned(SOURCE, f"CREATE STREAM o AS {query};")
+    assert message in error.value.message
+
+
+def test_tables_and_windowed_streams_keep_their_key() -> None:
+    table = "CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');"
+    with pytest.raises(SqlStatementError, match="Cannot repartition a TABLE source"):
+        planned(table, "CREATE TABLE o AS SELECT * FROM t PARTITION BY v;")
+    windowed = (
+        "CREATE STREAM w (id INT KEY, v INT)"
+        " WITH (KAFKA_TOPIC='w', VALUE_FORMAT='JSON', WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 SECOND');"
+    )
+    with pytest.raises(SqlStatementError, match="repartitioning of windowed sources is not supported"):
+        planned(windowed, "CREATE STREAM o AS SELECT * FROM w PARTITION BY v;")

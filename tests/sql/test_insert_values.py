@@ -1,0 +1,64 @@
+"""INSERT INTO … VALUES: the record that comes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.sql.engine import SqlEngine
+from headrace.sql.errors import SqlStatementError
+from headrace.sql.inserting import InsertedRecord
+
+
+def inserted(columns: str, statement: str, *, kind: str = "STREAM", key_format: str = "KAFKA") -> InsertedRecord:
+    engine = SqlEngine()
+    properties = f"KAFKA_TOPIC='t', KEY_FORMAT='{key_format}', VALUE_FORMAT='JSON'"
+    engine.execute(f"CREATE {kind} s ({columns}) WITH ({properties});")
+    [done] = engine.execute(statement)
+    assert done.record is not None
+    return done.record
+
+
+def test_values_of_all_columns_in_their_order() -> None:
+    record = inserted("k STRING KEY, a INT, b DOUBLE", "INSERT INTO s VALUES ('x', 1, 2);")
+    assert record == InsertedRecord("t", b"x", b'{"A":1,"B":2.0}', None)
+
+
+def test_columns_that_are_not_named_are_null() -> None:
+    record = inserted("k INT KEY, a INT, b STRING", "INSERT INTO s (b) VALUES ('x');")
+    assert (record.key, record.value) == (None, b'{"A":null,"B":"x"}')
+
+
+def test_the_time_of_the_record_can_be_given() -> None:
+    assert inserted("k INT KEY, a INT", "INSERT INTO s (rowtime, a) VALUES (1234, 5);").timestamp_ms == 1234
+
+
+def test_values_may_be_expressions_without_columns() -> None:
+    record = inserted(
+        "k INT KEY, a ARRAY<INT>, m MAP<STRING, INT>",
+        "INSERT INTO s VALUES (1, ARRAY[1, 2], MAP('x' := 3));",
+        key_format="JSON",
+    )
+    assert (record.key, record.value) == (b"1", b'{"A":[1,2],"M":{"x":3}}')
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("INSERT INTO z VALUES (1);", "unknown stream/table: `Z`"),
+        ("INSERT INTO s VALUES (1);", "Expected a value for each column"),
+        ("INSERT INTO s (a, z) VALUES (1, 2);", r"Column name\(s\) `Z` does not exist"),
+        ("INSERT INTO s (a) VALUES (1, 2);", "Expected number columns and values to match"),
+        ("INSERT INTO s (a) VALUES (1);", r"Value for primary key column\(s\) K is required for tables"),
+        ("INSERT INTO s (k, rowtime) VALUES (1, -1);", "ROWTIME must not be negative"),
+    ],
+)
+def test_what_cannot_be_inserted(statement: str, message: str) -> None:
+    with pytest.raises(SqlStatementError, match=message):
+        inserted("k INT PRIMARY KEY, a INT", statement, kind="TABLE")
+
+
+def test_windowed_sources_take_no_values() -> None:
+    engine = SqlEngine()
+    engine.execute("CREATE STREAM s (k INT KEY) WITH (KAFKA_TOPIC='t', FORMAT='JSON', WINDOW_TYPE='SESSION');")
+    with pytest.raises(SqlStatementError, match="windowed"):
+        engine.execute("INSERT INTO s VALUES (1);")
