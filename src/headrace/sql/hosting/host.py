@@ -1,0 +1,54 @@
+"""What a server needs of whoever runs its persistent queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from headrace.sql.persistent import PersistentQuery
+
+
+class QueryState(Enum):
+    """What a persistent query does."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    ERROR = "ERROR"
+    """It has failed, and does not go on by itself."""
+    ELSEWHERE = "ELSEWHERE"
+    """Another process runs it; this one takes over when that one is gone."""
+    UNKNOWN = "UNKNOWN"
+    """This host has no such query."""
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """How a persistent query is doing."""
+
+    state: QueryState
+    error: str | None = None
+    """What it has failed of."""
+    # Any: numbers and texts by name, as the engine reports them.
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+class QueryHost(Protocol):
+    """Runs persistent queries. Any thread may call it; none of its calls waits for records to be processed."""
+
+    def start(self, query: PersistentQuery) -> None:
+        """Begins to run a query, or goes on where it was when it ran before under this id."""
+        ...
+
+    def stop(self, query_id: str, *, forget: bool = False) -> None:
+        """Ends a query, if there is one of that id; ``forget`` deletes its state and its internal topics."""
+        ...
+
+    def pause(self, query_id: str) -> None: ...
+    def resume(self, query_id: str) -> None: ...
+    def status(self, query_id: str) -> QueryStatus: ...
+
+    def close(self) -> None:
+        """Ends all queries; their state stays."""
+        ...

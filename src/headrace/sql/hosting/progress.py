@@ -1,0 +1,33 @@
+"""How far queries have come in their topics, as the log knows it: the same for every host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+
+from headrace.topics.log import TopicLog
+
+
+def unread(log: TopicLog, application: str, topics: Iterable[str]) -> int | None:
+    """Returns how many records of the topics an application has still to read; None before its first micro-batch."""
+    counts = log.partition_counts()
+    targets = [(topic, partition) for topic in dict.fromkeys(topics) for partition in range(counts.get(topic, 0))]
+    ends = log.end_offsets(targets)
+    positions = log.positions(application)
+    if any(target not in positions for target in targets):
+        return None
+    return sum(max(0, ends[target] - positions[target]) for target in targets)
+
+
+def wait_until_read(log: TopicLog, applications: Mapping[str, Iterable[str]], timeout: timedelta) -> bool:
+    """Waits until every application has read its topics to their ends; False when the time is over.
+
+    What one of them writes may be what another one reads, so all have to be at rest at one moment.
+    """
+    deadline = time.monotonic() + timeout.total_seconds()
+    while any(unread(log, application, topics) != 0 for application, topics in applications.items()):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True

@@ -1,0 +1,274 @@
+"""A host that runs every persistent query as an application of its own."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import Any, cast
+
+from headrace.app.engine import EngineFactory
+from headrace.app.state import StreamsState
+from headrace.app.streams import Streams
+from headrace.config import StreamsConfig
+from headrace.errors import LockError, StreamsError
+from headrace.handlers import LogAndContinueExceptionHandler, StreamThreadExceptionResponse
+from headrace.spark.housekeeping import Housekeeping
+from headrace.sql.hosting.host import QueryState, QueryStatus
+from headrace.sql.hosting.shared_waiting import SharedWaiting
+from headrace.sql.persistent import PersistentQuery
+from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.log import TopicLog
+
+logger = logging.getLogger(__name__)
+
+STREAMS_PREFIX = "ksql.streams."
+"""Settings with this prefix are those of the applications that run queries."""
+
+_TAKEOVER_SECONDS = 1.0
+"""How often it is looked whether the process that runs a query is gone."""
+_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 1.0, 300.0
+
+
+def application_id(service_id: str, query_id: str) -> str:
+    """Returns the name of the application that runs a query.
+
+    >>> application_id("default_", "CSAS_OUT_0"), application_id("default_", "CSAS_a b_0")
+    ('default_query_CSAS_OUT_0', 'default_query_CSAS_a-20-b_0')
+    """
+    # A quoted name may have any letter, a file may not.
+    return re.sub(r"[^A-Za-z0-9._]", lambda match: f"-{ord(match[0]):x}-", f"{service_id}query_{query_id}")
+
+
+def streams_settings(settings: Mapping[str, object]) -> dict[str, object]:
+    """Returns those of a statement's settings that are the business of the application that runs it.
+
+    >>> streams_settings({"ksql.streams.num.standby.replicas": 1, "ksql.query.pull.enabled": "x"})
+    {'num.standby.replicas': 1}
+    """
+    found: dict[str, object] = {}
+    for name, value in settings.items():
+        if name.startswith(STREAMS_PREFIX):
+            found.setdefault(name.removeprefix(STREAMS_PREFIX), value)
+        elif not name.startswith("ksql."):
+            found[name] = value
+    # Applications know it as one of the consumers that they would have with Kafka.
+    reset = found.pop("auto.offset.reset", None)
+    return found if reset is None else {**found, "consumer.auto.offset.reset": reset}
+
+
+class _Hosted:
+    """One query: its application, as soon as there is one, and what has become of it."""
+
+    def __init__(self, query: PersistentQuery) -> None:
+        self.query = query
+        self.streams: Streams | None = None
+        self.lock = threading.Lock()
+        self.is_paused = False
+        self.is_stopped = False
+        self.is_elsewhere = False
+        self.error: str | None = None
+        self.retry_at = 0.0
+        self.retry_seconds = _FIRST_RETRY_SECONDS
+
+    def put_off(self) -> None:
+        self.retry_at = time.monotonic() + self.retry_seconds
+        self.retry_seconds = min(2 * self.retry_seconds, _LAST_RETRY_SECONDS)
+
+
+class StreamsHost:
+    """Runs queries as applications of this process: on Spark, all of them in one JVM, or on the engine that is given.
+
+    ``settings`` are those of all applications. A query that another process runs on the same directory is taken over
+    as soon as that one is gone, however it ended.
+    """
+
+    def __init__(
+        self,
+        log: TopicLog,
+        settings: Mapping[str, Any],
+        *,
+        service_id: str,
+        engine: EngineFactory | None = None,
+    ) -> None:
+        self._held = ExitStack()
+        self._wake_waiting: Callable[[], None] = _nothing
+        self._log = self._shared(log)
+        self._settings = dict(settings)
+        self._service_id = service_id
+        self._engine = engine
+        self.confirm: Callable[[str], bool] = _always
+        """Asked before a query is taken over: the process that ran it may have ended it for good."""
+        self._lock = threading.Lock()
+        self._hosted: dict[str, _Hosted] = {}
+        self._wake = threading.Event()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._tend, name="headrace-sql-queries", daemon=True)
+        self._thread.start()
+
+    def _shared(self, log: TopicLog) -> TopicLog:
+        """Returns the log with what all queries have together: one thread that waits, and one that tidies up."""
+        if not isinstance(log, EmbeddedLog):
+            return log
+        self._held.enter_context(Housekeeping(log))
+        waiting = SharedWaiting(log)
+        self._held.callback(waiting.stop_waiting)
+        self._wake_waiting = waiting.wake
+        # It has all that the log has.
+        return cast("TopicLog", waiting)
+
+    def start(self, query: PersistentQuery) -> None:
+        self.stop(query.id)
+        with self._lock:
+            self._hosted[query.id] = _Hosted(query)
+        self._wake.set()
+
+    def stop(self, query_id: str, *, forget: bool = False) -> None:
+        with self._lock:
+            hosted = self._hosted.pop(query_id, None)
+        if hosted is None:
+            return
+        with hosted.lock:
+            hosted.is_stopped = True
+            if hosted.streams is not None:
+                hosted.streams.close(timedelta(0))
+                self._wake_waiting()
+                hosted.streams.close()
+            if forget and not hosted.is_elsewhere:
+                self._forget(hosted.query)
+
+    def _forget(self, query: PersistentQuery) -> None:
+        try:
+            Streams(query.topology, self._config(query), log=self._log, engine=self._engine).clean_up()
+        except StreamsError as error:
+            logger.warning("what the query %s has kept could not be deleted: %s", query.id, error)
+
+    def pause(self, query_id: str) -> None:
+        self._set_paused(query_id, paused=True)
+
+    def resume(self, query_id: str) -> None:
+        self._set_paused(query_id, paused=False)
+
+    def _set_paused(self, query_id: str, *, paused: bool) -> None:
+        with self._lock:
+            hosted = self._hosted.get(query_id)
+        if hosted is not None:
+            hosted.is_paused = paused
+            streams = hosted.streams
+            if streams is not None:
+                (streams.pause if paused else streams.resume)()
+
+    def status(self, query_id: str) -> QueryStatus:
+        with self._lock:
+            hosted = self._hosted.get(query_id)
+        if hosted is None:
+            return QueryStatus(QueryState.UNKNOWN)
+        streams = hosted.streams
+        metrics = {} if streams is None else _plain(streams.metrics())
+        if hosted.error is not None:
+            return QueryStatus(QueryState.ERROR, hosted.error, metrics)
+        if hosted.is_elsewhere:
+            return QueryStatus(QueryState.ELSEWHERE)
+        return QueryStatus(QueryState.PAUSED if hosted.is_paused else QueryState.RUNNING, None, metrics)
+
+    def application_id(self, query_id: str) -> str:
+        """Returns the name under which the log knows the progress of a query."""
+        return application_id(self._service_id, query_id)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._wake.set()
+        self._thread.join()
+        with self._lock:
+            hosted = list(self._hosted.values())
+        # All at once: each waits for the end of its micro-batch.
+        closing = [threading.Thread(target=self.stop, args=(each.query.id,)) for each in hosted]
+        for thread in closing:
+            thread.start()
+        for thread in closing:
+            thread.join()
+        self._held.close()
+
+    def _tend(self) -> None:
+        while not self._is_closed:
+            self._wake.clear()
+            with self._lock:
+                waiting = [each for each in self._hosted.values() if each.streams is None]
+            for each in waiting:
+                if self._is_closed or each.retry_at > time.monotonic():
+                    continue
+                if not each.is_elsewhere or self.confirm(each.query.id):
+                    self._start(each)
+            with self._lock:
+                times = [each.retry_at for each in self._hosted.values() if each.streams is None]
+            now = time.monotonic()
+            self._wake.wait(max(0.01, min(times) - now) if times else None)
+
+    def _start(self, hosted: _Hosted) -> None:
+        with hosted.lock:
+            if hosted.is_stopped:
+                return
+            try:
+                streams = Streams(hosted.query.topology, self._config(hosted.query), log=self._log, engine=self._engine)
+                streams.set_uncaught_exception_handler(lambda error: self._failed(hosted, error))
+                streams.set_state_listener(lambda new, _old: self._changed(hosted, new))
+                if hosted.is_paused:
+                    streams.pause()
+                streams.start()
+            except LockError:
+                hosted.is_elsewhere = True
+                hosted.retry_at = time.monotonic() + _TAKEOVER_SECONDS
+                return
+            except Exception as error:
+                logger.warning("the query %s does not start: %s", hosted.query.id, error)
+                hosted.error = str(error)
+                hosted.put_off()
+                return
+            hosted.streams, hosted.is_elsewhere = streams, False
+
+    def _failed(self, hosted: _Hosted, error: BaseException) -> StreamThreadExceptionResponse:
+        hosted.error = str(error)
+        return StreamThreadExceptionResponse.REPLACE_THREAD
+
+    def _changed(self, hosted: _Hosted, new: StreamsState) -> None:
+        if new is StreamsState.RUNNING:
+            hosted.error = None
+            hosted.retry_seconds = _FIRST_RETRY_SECONDS
+        elif new is StreamsState.ERROR and not hosted.is_stopped:
+            hosted.streams = None
+            hosted.put_off()
+            self._wake.set()
+
+    def _config(self, query: PersistentQuery) -> StreamsConfig:
+        return StreamsConfig.of(
+            {
+                **_DEFAULTS,
+                **self._settings,
+                **streams_settings(query.settings),
+                "application.id": application_id(self._service_id, query.id),
+            }
+        )
+
+
+def _nothing() -> None:
+    """Nobody waits in a way that could be ended."""
+
+
+def _always(_query_id: str) -> bool:
+    return True
+
+
+def _plain(metrics: Mapping[Any, Any]) -> dict[str, Any]:
+    wanted = ("records-consumed-total", "records-produced-total", "lag", "state-rows", "batch-id", "started-ms")
+    return {name: metrics[name] for name in wanted if name in metrics}
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    # A record that cannot be read is left out, and told to the processing log.
+    "deserialization.exception.handler": LogAndContinueExceptionHandler(),
+    "statestore.cache.max.bytes": 0,
+}

@@ -1,0 +1,24 @@
+"""A persistent query as lists show it."""
+
+from __future__ import annotations
+
+from headrace.sql.hosting.host import QueryHost, QueryState
+from headrace.sql.persistent import PersistentQuery
+from headrace.sql.server.entities.lists import QueryInfo
+from headrace.sql.server.errors import terminated
+
+_SHOWN = {QueryState.ELSEWHERE: "RUNNING", QueryState.UNKNOWN: "UNRESPONSIVE"}
+
+
+def shown_state(query_id: str, host: QueryHost) -> str:
+    """Returns the state of a query by the name that clients know."""
+    state = host.status(query_id).state
+    return _SHOWN.get(state, state.value)
+
+
+def query_info(query: PersistentQuery, host: QueryHost) -> QueryInfo:
+    """Returns a query as an entry of a list."""
+    state = shown_state(query.id, host)
+    return QueryInfo(
+        terminated(query.statement.text), (query.sink,), (query.sink_topic,), query.id, {state: 1}, "PERSISTENT", state
+    )

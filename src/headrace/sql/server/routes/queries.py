@@ -1,0 +1,117 @@
+"""``/query``, ``/query-stream`` and ``/close-query``: rows as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from headrace.sql.server.errors import BAD_REQUEST, RequestError
+from headrace.sql.server.printing import Printed
+from headrace.sql.server.pump import Pump
+from headrace.sql.server.querying import OpenQuery, QueryEndpoint
+from headrace.sql.server.routes.answers import (
+    DELIMITED,
+    JSON,
+    PROTOBUF,
+    V1_JSON,
+    answering,
+    as_request_error,
+    body_of,
+    json_response,
+    session_of,
+    text_of,
+)
+from headrace.sql.server.streaming import Delimited, JsonArray, RowFormat, StreamedProtobuf, StreamedRows
+
+_NOT_ACCEPTABLE = 40600
+_FORMATS: dict[str, Callable[[OpenQuery], RowFormat]] = {
+    V1_JSON: StreamedRows,
+    PROTOBUF: StreamedProtobuf,
+    DELIMITED: Delimited,
+    JSON: JsonArray,
+}
+
+
+def query_routes(endpoint: QueryEndpoint) -> list[Route]:
+    """Returns the routes."""
+
+    async def query(request: Request) -> Response:
+        body = await body_of(request)
+        text, session = text_of(body, "ksql"), session_of(body)
+        # Here plain JSON is the shape that the route has always had.
+        media = _chosen(request, V1_JSON)
+        media = V1_JSON if media == JSON else media
+        return _streamed(await run_in_threadpool(endpoint.open, text, session), media)
+
+    async def query_stream(request: Request) -> Response:
+        body = await body_of(request)
+        text, session = text_of(body, "sql"), session_of(body, "properties")
+        media = _chosen(request, DELIMITED)
+        opened = await run_in_threadpool(endpoint.open, text, session)
+        if isinstance(opened, Printed) and media != DELIMITED:
+            opened.stopping.set()
+            raise RequestError(_NOT_ACCEPTABLE, f"PRINT is answered as {DELIMITED} only")
+        return _streamed(opened, media)
+
+    def _streamed(opened: OpenQuery | Printed, media: str) -> Response:
+        if isinstance(opened, Printed):
+            return StreamingResponse(_lines(opened), media_type="text/plain")
+        try:
+            written = _FORMATS[media](opened)
+        except BaseException:
+            endpoint.closed(opened)
+            raise
+        return StreamingResponse(_rows(opened, written), media_type=written.media_type)
+
+    async def _rows(query: OpenQuery, written: RowFormat) -> AsyncIterator[str]:
+        pump = Pump(query.rows, lambda: endpoint.closed(query))
+        try:
+            yield written.begin()
+            async for rows in pump.batches():
+                yield written.rows(rows)
+            if pump.failure is not None:
+                yield written.failed(as_request_error(pump.failure))
+            else:
+                yield written.end(query.final_message())
+        finally:
+            pump.close()
+
+    async def _lines(printed: Printed) -> AsyncIterator[str]:
+        pump = Pump(printed.lines, printed.stopping.set)
+        try:
+            async for lines in pump.batches():
+                yield "".join(f"{line}\n" for line in lines)
+        finally:
+            pump.close()
+
+    async def close_query(request: Request) -> Response:
+        endpoint.close(text_of(await body_of(request), "queryId"))
+        return json_response({})
+
+    return [
+        Route("/query", answering(query), methods=["POST"]),
+        Route("/query-stream", answering(query_stream), methods=["POST"]),
+        Route("/close-query", answering(close_query), methods=["POST"]),
+    ]
+
+
+def _chosen(request: Request, default: str) -> str:
+    """Returns the media type that the client likes best of those that there are."""
+    accepted: list[tuple[float, str]] = []
+    for part in request.headers.get("accept", "*/*").split(","):
+        name, *parameters = (each.strip() for each in part.split(";"))
+        quality = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+        try:
+            accepted.append((float(quality), name.lower()))
+        except ValueError:
+            raise RequestError(BAD_REQUEST, f"The header Accept is malformed: {part}") from None
+    for _, name in sorted(accepted, key=lambda each: -each[0]):
+        if name in ("*/*", "application/*", ""):
+            return default
+        if name in _FORMATS:
+            return name
+    raise RequestError(_NOT_ACCEPTABLE, f"There is no such form of an answer; there are {', '.join(_FORMATS)}")

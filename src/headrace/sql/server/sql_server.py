@@ -1,0 +1,132 @@
+"""``SqlServer``: log, host, service and HTTP together, started and stopped as one."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from headrace.app.engine import EngineFactory
+from headrace.app.lock import lock_directory
+from headrace.app.places import open_log
+from headrace.config import StreamsConfig
+from headrace.errors import LockError
+from headrace.serdes.registry.registry import SchemaRegistry
+from headrace.sql.functions.registry import FunctionRegistry
+from headrace.sql.hosting.streams_host import StreamsHost, streams_settings
+from headrace.sql.server.application import sql_application
+from headrace.sql.server.service import SqlService
+from headrace.topics.log import TopicLog
+from headrace.web.server import Listening, Server
+
+logger = logging.getLogger(__name__)
+
+SERVICE_ID = "ksql.service.id"
+REGISTRY_URL = "ksql.schema.registry.url"
+_OFFSET_RESET = "auto.offset.reset"
+
+
+class SqlServer:
+    """A server of SQL statements at an address of this machine.
+
+    ``settings`` are those of the language (``ksql.…``) and of the applications that run queries. ``engine`` runs them;
+    without it Spark does. ``log`` is a log that is open already and stays open.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        listen: str = "localhost:8088",
+        log: TopicLog | None = None,
+        engine: EngineFactory | None = None,
+        functions: FunctionRegistry | None = None,
+        registry: SchemaRegistry | None = None,
+        token: str | None = None,
+        accepts_statements: bool = True,
+    ) -> None:
+        settings = dict(settings or {})
+        service_id = str(settings.pop(SERVICE_ID, "default_"))
+        url = settings.get(REGISTRY_URL)
+        own = {name: value for name, value in settings.items() if name.startswith("ksql.") or name == _OFFSET_RESET}
+        others = streams_settings(settings)
+        config = StreamsConfig.of({**others, "application.id": "sql"})
+        listening = Listening.at(listen)
+        self._asked = threading.Event()
+        self._held = ExitStack()
+        with ExitStack() as held:
+            self.log = open_log(config) if log is None else log
+            if log is None:
+                held.callback(self.log.close)
+            self._host = StreamsHost(self.log, others, service_id=service_id, engine=engine)
+            held.callback(self._host.close)
+            self.service = SqlService(
+                self.log,
+                self._host,
+                directory=_own_directory(Path(config.state_dir).expanduser() / f"{service_id}sql", held),
+                service_id=service_id,
+                settings=own,
+                functions=functions,
+                registry=registry or (SchemaRegistry(str(url)) if url else None),
+            )
+            held.callback(self.service.close)
+            self._host.confirm = self.service.is_wanted
+            self.application = sql_application(
+                self.service, token=token, hosts=listening.hosts(token), accepts_statements=accepts_statements
+            )
+            self._server = Server(self.application, listening, http2=True)
+            held.callback(self._server.stop)
+            self._held = held.pop_all()
+        if token is None and not listening.is_local:
+            logger.warning("%s can be reached from other machines, and everybody may use it: set a token", self.url)
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return self._server.url
+
+    @property
+    def host(self) -> StreamsHost:
+        """What runs its queries."""
+        return self._host
+
+    def start(self) -> Self:
+        """Replays the command topic, starts the queries, then answers."""
+        self.service.start()
+        self._server.start()
+        return self
+
+    def ask_to_stop(self) -> None:
+        """Makes ``wait`` return."""
+        self._asked.set()
+
+    def wait(self) -> None:
+        """Waits until somebody asks it to stop."""
+        self._asked.wait()
+
+    def stop(self) -> None:
+        """Ends everything; the next start goes on where this one was. A second call does nothing."""
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
+
+
+def _own_directory(directory: Path, held: ExitStack) -> Path:
+    """Returns a folder that no other server on this machine has: what is kept in it is only there to be fast."""
+    number = 0
+    while True:
+        path = directory / str(number)
+        try:
+            lock = lock_directory(path, "sql")
+        except LockError:
+            number += 1
+            continue
+        held.callback(lock.release)
+        return path

@@ -1,0 +1,252 @@
+"""Statements of a request: all are tried out, then carried out one after the other, each with its answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from headrace.errors import StreamsError
+from headrace.sql.engine import SqlEngine
+from headrace.sql.errors import SqlError
+from headrace.sql.inserting import InsertedRecord, record_of
+from headrace.sql.server.asserting import assert_schema, assert_topic
+from headrace.sql.server.describing import describe, explain
+from headrace.sql.server.entities.entity import Entity
+from headrace.sql.server.entities.status import CommandStatus, CurrentStatus, WarningEntity
+from headrace.sql.server.errors import (
+    BAD_REQUEST,
+    BAD_STATEMENT,
+    SERVER_ERROR,
+    USE_QUERY_ENDPOINT,
+    RequestError,
+    of_statement,
+    terminated,
+)
+from headrace.sql.server.service import Outcome, SqlService
+from headrace.sql.server.session import Session
+from headrace.sql.server.settings import FUNCTION_MODULES, check_function_module, check_setting
+from headrace.sql.server.showing import show
+from headrace.sql.syntax.parser import parse_statement, split
+from headrace.sql.syntax.statements import (
+    AlterSource,
+    AssertSchema,
+    AssertTopic,
+    ControlQuery,
+    CreateAsSelect,
+    CreateConnector,
+    CreateFunction,
+    CreateSource,
+    CreateType,
+    DefineVariable,
+    Describe,
+    DropConnector,
+    DropFunction,
+    DropSource,
+    DropType,
+    Explain,
+    InsertInto,
+    InsertValues,
+    PrintTopic,
+    SelectQuery,
+    SetProperty,
+    ShowList,
+    Statement,
+    UndefineVariable,
+    UnsetProperty,
+)
+from headrace.sql.syntax.variables import substitute
+
+_CHANGES = (
+    CreateSource,
+    CreateAsSelect,
+    InsertInto,
+    DropSource,
+    AlterSource,
+    CreateType,
+    DropType,
+    CreateFunction,
+    DropFunction,
+    ControlQuery,
+)
+_NOT_HERE = "The following statement types should be issued to the websocket endpoint '/query':\n\t* PRINT\n\t* SELECT"
+
+
+class Statements:
+    """Carries out the statements that ``/ksql`` takes."""
+
+    def __init__(self, service: SqlService) -> None:
+        self._service = service
+        self.statuses: dict[str, CommandStatus] = {}
+        """What became of the commands that came to this server, by the ids that clients know them by."""
+
+    def run(self, text: str, session: Session) -> list[Entity]:
+        """Returns the answers; those of statements that set something are left out.
+
+        If one of several statements is wrong, none is carried out. Raises ``RequestError``.
+        """
+        if len(split(text)) > 1:
+            self._try_out(text, session.copy())
+        entities: list[Entity] = []
+        for statement in _parsed(text, session, entities):
+            try:
+                entity = self._carry_out(statement, session)
+            except SqlError as error:
+                raise of_statement(error, statement.text, entities) from error
+            except RequestError as error:
+                raise RequestError(
+                    error.code, error.message, statement=terminated(statement.text), entities=entities
+                ) from error
+            except StreamsError as error:
+                raise RequestError(
+                    SERVER_ERROR, str(error), statement=terminated(statement.text), entities=entities
+                ) from error
+            if entity is not None:
+                entities.append(entity)
+        if not entities and not text.strip():
+            raise RequestError(BAD_REQUEST, "The request has no statement; send one in 'ksql'")
+        return entities
+
+    def _try_out(self, text: str, session: Session) -> None:
+        engine = self._service.trial()
+        for statement in _parsed(text, session, []):
+            try:
+                self._try(statement, session, engine)
+            except SqlError as error:
+                raise of_statement(error, statement.text) from error
+            except RequestError as error:
+                raise RequestError(error.code, error.message, statement=terminated(statement.text)) from error
+
+    def _try(self, statement: Statement, session: Session, engine: SqlEngine) -> None:
+        if isinstance(statement, ControlQuery) and statement.action != "TERMINATE":
+            return
+        if _is_change(statement) or isinstance(statement, InsertValues):
+            self._check_change(statement)
+            engine.execute(statement, session.settings)
+        elif not isinstance(statement, AssertTopic | AssertSchema):
+            self._answer(statement, session, engine)
+
+    def _carry_out(self, statement: Statement, session: Session) -> Entity | None:
+        service = self._service
+        if isinstance(statement, InsertValues):
+            self.write(self._record(statement, session.settings))
+            return None
+        if _is_change(statement):
+            self._check_change(statement)
+            outcome = service.change(statement, session.settings)
+            return self._status(statement, outcome)
+        text = terminated(statement.text)
+        if isinstance(statement, AssertTopic):
+            return assert_topic(statement, service.log, text)
+        if isinstance(statement, AssertSchema):
+            return assert_schema(statement, service.engine.registry, text)
+        service.catch_up()
+        return self._answer(statement, session, service.engine)
+
+    def _check_change(self, statement: Statement) -> None:
+        if isinstance(statement, SetProperty):
+            check_setting(statement.name, statement.value)
+        if isinstance(statement, CreateFunction):
+            allowed = str(self._service.engine.settings.get(FUNCTION_MODULES, ""))
+            check_function_module(statement.target, allowed)
+
+    def _record(self, statement: InsertValues, overrides: Mapping[str, object]) -> InsertedRecord:
+        service = self._service
+        if service.engine.catalog.find(statement.target) is None:
+            # Another server may know it already.
+            service.catch_up()
+        engine = service.engine
+        return record_of(statement, engine.catalog, engine.functions, service.settings(overrides))
+
+    def write(self, record: InsertedRecord) -> None:
+        """Writes a row; it is in the log when this returns."""
+        time_ms = time.time_ns() // 1_000_000 if record.timestamp_ms is None else record.timestamp_ms
+        self._service.log.append(record.topic, [(None, time_ms, record.key, record.value, ())])
+
+    def _answer(self, statement: Statement, session: Session, engine: SqlEngine) -> Entity | None:
+        """Answers what changes nothing outside of the session."""
+        text = terminated(statement.text)
+        match statement:
+            case SetProperty():
+                check_setting(statement.name, statement.value)
+                session.settings[statement.name] = statement.value
+            case UnsetProperty():
+                session.settings.pop(statement.name, None)
+            case DefineVariable():
+                session.variables[statement.name.upper()] = statement.value
+            case UndefineVariable():
+                session.variables.pop(statement.name.upper(), None)
+            case ShowList():
+                return show(statement, self._service, engine, session, text)
+            case Describe():
+                return describe(statement, self._service, engine, text)
+            case Explain():
+                return explain(statement, self._service, engine, session, text)
+            case SelectQuery() | PrintTopic():
+                raise RequestError(USE_QUERY_ENDPOINT, _NOT_HERE)
+            case CreateConnector() | DropConnector():
+                raise RequestError(BAD_STATEMENT, "No Connect worker is configured; set ksql.connect.url")
+            case _:
+                message = f"The server does not take this statement: {type(statement).__name__}"
+                raise RequestError(BAD_STATEMENT, message)
+        return None
+
+    def _status(self, statement: Statement, outcome: Outcome) -> Entity:
+        done = outcome.done
+        text = terminated(statement.text)
+        if done.query is None and _had_nothing_to_do(statement, done.message):
+            return WarningEntity(statement_text=text, message=done.message)
+        status = CommandStatus("SUCCESS", done.message, None if done.query is None else done.query.id)
+        command_id = _command_id(statement)
+        self.statuses[command_id] = status
+        return CurrentStatus(
+            statement_text=text, command_id=command_id, command_status=status, command_sequence_number=outcome.offset
+        )
+
+
+def _is_change(statement: Statement) -> bool:
+    return isinstance(statement, _CHANGES) or (isinstance(statement, SetProperty) and statement.system)
+
+
+def _parsed(text: str, session: Session, entities: list[Entity]) -> Iterator[Statement]:
+    """Yields the statements; a variable may be defined by the statement before the one that uses it."""
+    try:
+        parts = split(text)
+    except SqlError as error:
+        raise of_statement(error, text) from error
+    for part in parts:
+        try:
+            yield parse_statement(substitute(part, session.variables))
+        except SqlError as error:
+            raise of_statement(error, part, entities) from error
+
+
+def _had_nothing_to_do(statement: Statement, message: str) -> bool:
+    # IF EXISTS and IF NOT EXISTS say so in the message only.
+    optional = getattr(statement, "if_not_exists", False) or getattr(statement, "if_exists", False)
+    return bool(optional) and ("already exists" in message or "does not exist" in message or "already" in message)
+
+
+def _command_id(statement: Statement) -> str:
+    match statement:
+        case CreateSource() | CreateAsSelect():
+            return f"{statement.kind.lower()}/`{statement.name}`/create"
+        case DropSource():
+            return f"{statement.kind.lower()}/{statement.name}/drop"
+        case AlterSource():
+            return f"{statement.kind.lower()}/`{statement.name}`/alter"
+        case InsertInto():
+            return f"stream/`{statement.target}`/create"
+        case CreateType():
+            return f"type/{statement.name}/create"
+        case DropType():
+            return f"type/{statement.name}/drop"
+        case CreateFunction():
+            return f"function/{statement.name}/create"
+        case DropFunction():
+            return f"function/{statement.name}/drop"
+        case SetProperty():
+            return f"system/{statement.name}/alter"
+        case ControlQuery():
+            return f"{statement.action.lower()}/{statement.query_id or 'ALL'}/execute"
+        case _:
+            return f"statement/{type(statement).__name__}/execute"

@@ -1,0 +1,107 @@
+"""All views of a process: opened when a table is first asked for, followed while somebody asks."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+from headrace.errors import StreamsError, UnknownTopicError
+from headrace.query.replica import discard
+from headrace.sql.catalog import SourceDefinition
+from headrace.sql.errors import SqlStatementError
+from headrace.sql.tables.carried_headers import WithHeaders
+from headrace.sql.tables.expiry import Expiry
+from headrace.sql.tables.view import TableView
+from headrace.topics.log import TopicLog
+
+logger = logging.getLogger(__name__)
+
+_Name = tuple[str, bool, Expiry | None]
+"""A topic, whether headers are kept beside its values, and how long its windows are: each is a view of its own."""
+
+_STEP_S = 1.0
+_FOLLOWED_S = 600.0
+"""So long after the last question a view is still kept up to date; a later question brings it up to date itself."""
+
+
+class SqlTables:
+    """The views of tables. ``view`` returns one that has everything that was committed before it was asked for."""
+
+    def __init__(self, log: TopicLog, directory: Path) -> None:
+        self._log = log
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._views: dict[_Name, TableView] = {}
+        self._asked: dict[_Name, float] = {}
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def view(self, table: SourceDefinition, expiry: Expiry | None = None) -> TableView:
+        """Returns the view of a table's topic, up to date; ``expiry`` says which windows are kept."""
+        name = table.topic, bool(table.schema.headers), expiry
+        try:
+            partitions = self._log.partitions_of(table.topic)
+        except UnknownTopicError as error:
+            message = f"the topic '{table.topic}' of table {table.name} does not exist; was it deleted?"
+            raise SqlStatementError(message) from error
+        with self._lock:
+            found = self._views.get(name)
+            if found is not None and found.partitions != partitions:
+                # The topic was deleted, and made anew with other partitions.
+                found.close()
+                found = None
+            if found is None:
+                found = self._views[name] = self._opened(name)
+            self._asked[name] = time.monotonic()
+            self._start()
+        found.catch_up()
+        return found
+
+    def _opened(self, name: _Name) -> TableView:
+        topic, with_headers, expiry = name
+        log = WithHeaders(self._log) if with_headers else self._log
+        return TableView(log, topic, self._place(name), expiry)
+
+    def _place(self, name: _Name) -> Path:
+        topic, with_headers, expiry = name
+        kind = "headers" if with_headers else "rows" if expiry is None else f"windows-{expiry.retention_ms}"
+        return self._directory / quote(topic, safe="") / kind
+
+    def forget(self, topic: str) -> None:
+        """Deletes the views of a topic, if there are any."""
+        with self._lock:
+            for name in [each for each in self._views if each[0] == topic]:
+                self._views.pop(name).close()
+                self._asked.pop(name, None)
+            discard(self._directory / quote(topic, safe=""))
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._follow, name="headrace-sql-views", daemon=True)
+            self._thread.start()
+
+    def _follow(self) -> None:
+        while not self._stopping.wait(_STEP_S):
+            since = time.monotonic() - _FOLLOWED_S
+            with self._lock:
+                views = [self._views[name] for name, asked in self._asked.items() if asked > since]
+            for view in views:
+                try:
+                    view.catch_up()
+                except StreamsError as error:
+                    # Who asks next is told.
+                    logger.warning("the view of topic '%s' is behind: %s", view.topic, error)
+
+    def close(self) -> None:
+        """Stops following, and gives the files back."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock:
+            views, self._views = list(self._views.values()), {}
+            self._asked.clear()
+        for view in views:
+            view.close()

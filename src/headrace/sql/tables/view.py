@@ -1,0 +1,133 @@
+"""The rows of a topic by key: what the topic says last of each key, and nothing that was not committed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from headrace.config import StreamsConfig
+from headrace.query.replica import Reader, engine_name
+from headrace.query.stores import Part, ViewedStore
+from headrace.query.tail import Tail, wall_clock_ms
+from headrace.serdes import Serdes
+from headrace.sql.tables.expiry import Expiry, Watched
+from headrace.state import Stores
+from headrace.state.changes import Changes
+from headrace.state.codec import timestamp_of
+from headrace.topics.log import TopicLog
+from headrace.topology.topology import Topology
+
+_ROWS = "rows"
+_TIMESTAMP_BYTES = 8
+_PURGED_AT_ONCE = 10_000
+
+ViewRow = tuple[int, bytes, int, bytes]
+"""Partition, key, timestamp, value."""
+
+
+class TableView:
+    """A replica of one topic. Any thread may read; whoever needs the newest rows calls ``catch_up`` before."""
+
+    def __init__(self, log: TopicLog, topic: str, directory: Path, expiry: Expiry | None = None) -> None:
+        self.topic = topic
+        self._expiry = expiry
+        self._watched: Watched | None = None
+        if expiry is not None:
+            log = self._watched = Watched(log, expiry)
+        supplier = Stores.persistent_timestamped_key_value_store(_ROWS)
+        builder = Stores.timestamped_key_value_store_builder(supplier, Serdes.bytes(), Serdes.bytes())
+        # Nobody writes under this name: there is no progress of an application that could hold the view back.
+        config = StreamsConfig(application_id="headrace-sql-views")
+        self._tail = Tail(Topology(), config, log, {_ROWS: ViewedStore(_ROWS, builder, topic, 0)}, directory)
+        self.partitions = self._tail.partitions[topic]
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._tail.keep(self._parts)
+        self._purged: dict[int, int] = {}
+        self._note_windows()
+
+    @property
+    def _parts(self) -> list[Part]:
+        return [(_ROWS, partition) for partition in range(self.partitions)]
+
+    def catch_up(self) -> None:
+        """Reads the topic to its end."""
+        with self._lock:
+            while not self._is_closed and self._tail.step():
+                pass
+            if not self._is_closed:
+                self._purge()
+
+    def _note_windows(self) -> None:
+        """Notes which windows are there from before."""
+        if self._watched is not None:
+            for part in self._parts:
+                for key, _ in self._tail.replica.engine(part).scan(None, None, reverse=False):
+                    self._watched.note(part[1], key)
+
+    def _horizons(self) -> dict[int, int]:
+        """Returns the time up to which windows are gone, by partition."""
+        if self._watched is None or self._expiry is None:
+            return {}
+        return {each: latest - self._expiry.retention_ms for each, latest in self._watched.latest.items()}
+
+    def _purge(self) -> None:
+        """Deletes windows that nobody sees any more, now and then: it means looking at all of them."""
+        expiry = self._expiry
+        if expiry is None:
+            return
+        for partition, horizon in self._horizons().items():
+            if horizon < 0 or horizon - self._purged.get(partition, 0) < expiry.retention_ms // 4:
+                continue
+            engine, name = self._tail.replica.engine((_ROWS, partition)), engine_name((_ROWS, partition))
+            gone = [key for key, _ in engine.scan(None, None, reverse=False) if expiry.time_of(key) <= horizon]
+            for start in range(0, len(gone), _PURGED_AT_ONCE):
+                changes = Changes(rows=dict.fromkeys(gone[start : start + _PURGED_AT_ONCE]))
+                self._tail.replica.apply({}, {}, extra={name: changes}, now_ms=wall_clock_ms())
+            self._purged[partition] = horizon
+
+    @contextmanager
+    def reading(self) -> Iterator[TableSnapshot]:
+        """Gives the rows as they are now, for as long as the context lasts."""
+        with self._tail.replica.reading() as reader:
+            yield TableSnapshot(reader, self.partitions, self._expiry, self._horizons())
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                self._tail.close()
+
+
+class TableSnapshot:
+    """The rows of a view at one moment, partition by partition in the order of their key's bytes."""
+
+    def __init__(
+        self, reader: Reader, partitions: int, expiry: Expiry | None = None, horizons: Mapping[int, int] | None = None
+    ) -> None:
+        self.partitions = partitions
+        self._expiry = expiry
+        self._horizons = horizons or {}
+        # Any: the engines of a reader, below the stores, whose serdes would only pass bytes on.
+        self._engines: list[Any] = [reader.store((_ROWS, each)).engine for each in range(partitions)]
+
+    def get(self, partition: int, key: bytes) -> ViewRow | None:
+        """Returns the row of a key, or None."""
+        data: bytes | None = self._engines[partition].get(key)
+        return None if data is None else (partition, key, timestamp_of(data), data[_TIMESTAMP_BYTES:])
+
+    def scan(self, partition: int, start: bytes | None = None, stop: bytes | None = None) -> Iterator[ViewRow]:
+        """Yields the rows with start ≤ key < stop; None is an open end."""
+        expiry, horizon = self._expiry, self._horizons.get(partition, -1)
+        for key, data in self._engines[partition].scan(start, stop, reverse=False):
+            if expiry is not None and expiry.time_of(key) <= horizon:
+                continue
+            yield partition, key, timestamp_of(data), data[_TIMESTAMP_BYTES:]
+
+    def scan_all(self, start: bytes | None = None, stop: bytes | None = None) -> Iterator[ViewRow]:
+        """Yields rows of all partitions, one partition after the other."""
+        for partition in range(self.partitions):
+            yield from self.scan(partition, start, stop)

@@ -1,0 +1,123 @@
+"""The command topic: what a restarted server knows, and that several servers agree."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+from headrace.sql.command_log import Command, CommandLog
+from tests.sql.server.kit import Client, SqlPlace
+
+SOURCE = "CREATE STREAM S (K INT KEY, V STRING) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"
+
+
+def _catalogue(client: Client) -> dict[str, object]:
+    catalog = client.server.service.engine.catalog
+    return {
+        "sources": {name: str(source.schema) for name, source in catalog.sources.items()},
+        "queries": list(catalog.queries),
+        "types": {name: str(type) for name, type in catalog.types.items()},
+    }
+
+
+def test_restarted_server_goes_on(place: SqlPlace) -> None:
+    first = place.server()
+    first.ksql(SOURCE)
+    first.ksql("CREATE TABLE N AS SELECT V, COUNT(*) AS N FROM S GROUP BY V; CREATE TYPE T AS ARRAY<INT>;")
+    first.ksql("CREATE STREAM GONE AS SELECT * FROM S; INSERT INTO S VALUES (1, 'a');")
+    first.ksql("DROP STREAM GONE DELETE TOPIC;")
+    first.settle()
+    before = _catalogue(first)
+    first.close()
+
+    second = place.server()
+    assert _catalogue(second) == before
+    second.ksql("INSERT INTO S VALUES (2, 'a');")
+    second.settle()
+    assert second.values("N") == [{"N": 1}, {"N": 2}]
+    assert "GONE" not in place.log.topics()
+    # Numbers of queries are never given twice.
+    assert second.ksql("CREATE STREAM NEXT AS SELECT * FROM S;")[0]["commandStatus"]["queryId"] == "CSAS_NEXT_2"
+
+
+def test_replay_deletes_no_topic_that_was_made_since(place: SqlPlace) -> None:
+    first = place.server()
+    first.ksql(SOURCE)
+    first.ksql("DROP STREAM S DELETE TOPIC;")
+    first.close()
+    place.log.create_topic("s")
+    place.log.append("s", [(None, 0, None, b"x", ())])
+    second = place.server()
+    assert _catalogue(second)["sources"] == {}
+    assert len(second.records("s")) == 1
+
+
+def test_servers_on_one_log_agree(place: SqlPlace) -> None:
+    one, other = place.server(), place.server()
+    one.ksql(SOURCE)
+    assert other.ksql("DESCRIBE S;")[0]["sourceDescription"]["topic"] == "s"
+    other.ksql("CREATE STREAM COPY AS SELECT * FROM S;")
+    one.ksql("INSERT INTO S VALUES (1, 'a');")
+    other.ksql("INSERT INTO S VALUES (2, 'b');")
+    one.settle()
+    other.settle()
+    assert one.values("COPY") == [{"V": "a"}, {"V": "b"}]
+    assert _catalogue(one) == _catalogue(other)
+
+
+def test_servers_that_race_come_to_the_same_end(place: SqlPlace) -> None:
+    clients = [place.server(), place.server()]
+    clients[0].ksql(SOURCE)
+    names = [f"T{number}" for number in range(6)]
+    accepted: list[list[str]] = [[], []]
+
+    def create(which: int) -> None:
+        for name in names:
+            found = clients[which].http.post("/ksql", json={"ksql": f"CREATE TYPE {name} AS ARRAY<INT>;"})
+            if found.status_code == 200:
+                accepted[which].append(name)
+
+    threads = [threading.Thread(target=create, args=(which,)) for which in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # Each was made by exactly one of them.
+    assert sorted(accepted[0] + accepted[1]) == names
+    for client in clients:
+        client.ksql("SHOW TYPES;")
+    assert _catalogue(clients[0]) == _catalogue(clients[1])
+
+
+def test_survivor_takes_over_queries(place: SqlPlace) -> None:
+    one, other = place.server(), place.server()
+    one.ksql(SOURCE)
+    one.ksql("CREATE STREAM COPY AS SELECT * FROM S; INSERT INTO S VALUES (1, 'a');")
+    one.settle()
+    assert [query["state"] for query in other.ksql("SHOW QUERIES;")[0]["queries"]] == ["RUNNING"]
+    one.close()
+    other.ksql("INSERT INTO S VALUES (2, 'b');")
+    other.settle()
+    assert other.values("COPY") == [{"V": "a"}, {"V": "b"}]
+
+
+def test_what_cannot_be_read_or_carried_out_is_left_out(place: SqlPlace) -> None:
+    first = place.server()
+    first.ksql(SOURCE)
+    topic = first.server.service.command_topic
+    place.log.append(topic, [(0, 0, None, b"nonsense", ())])
+    commands = CommandLog(place.log, "default_")
+    commands.append(Command("CREATE STREAM S (K INT KEY) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');"))
+    commands.append(Command("NO STATEMENT AT ALL"))
+    first.ksql("CREATE TYPE T AS ARRAY<INT>;")
+    second = place.server()
+    assert _catalogue(first) == _catalogue(second)
+    assert list(_catalogue(second)["types"]) == ["T"]  # type: ignore[call-overload]  # a mapping of this test
+
+
+def test_client_can_wait_for_a_command(place: SqlPlace) -> None:
+    one, other = place.server(), place.server()
+    [answer] = one.ksql(SOURCE)
+    number = answer["commandSequenceNumber"]
+    assert other.ksql("SHOW STREAMS;", commandSequenceNumber=number)[0]["streams"]
+    assert not other.server.service.wait_for_command(number + 1, timedelta(0))

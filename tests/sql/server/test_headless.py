@@ -1,0 +1,57 @@
+"""The statements of a file, and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headrace.sql.errors import SqlStatementError
+from headrace.sql.hosting.in_process import InProcessEngine
+from headrace.sql.server.headless import run_file
+from headrace.sql.server.sql_server import SqlServer
+from tests.sql.server.kit import Client, SqlPlace
+
+STATEMENTS = """
+SET 'auto.offset.reset' = 'earliest';
+DEFINE topic = 's';
+CREATE STREAM S (K INT KEY, V STRING) WITH (KAFKA_TOPIC='${topic}', VALUE_FORMAT='JSON', PARTITIONS=1);
+CREATE TABLE N AS SELECT V, COUNT(*) AS N FROM S GROUP BY V;
+"""
+
+
+def _server(place: SqlPlace, path: Path) -> SqlServer:
+    settings = {"state.dir": str(place.directory), "log.sync": "none"}
+    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=InProcessEngine, accepts_statements=False)
+    try:
+        run_file(server.service, path)
+    except BaseException:
+        server.stop()
+        raise
+    return server.start()
+
+
+def test_file_runs_at_every_start(place: SqlPlace, tmp_path: Path) -> None:
+    path = tmp_path / "queries.sql"
+    path.write_text(STATEMENTS)
+    for expected in (1, 2):
+        client = Client(_server(place, path))
+        try:
+            place.log.append("s", [(None, 0, None, b'{"V":"a"}', ())])
+            client.settle()
+            assert client.values("N")[-1] == {"N": expected}
+            assert client.http.post("/ksql", json={"ksql": "SHOW STREAMS;"}).status_code == 400
+            assert client.http.get("/healthcheck").json()["isHealthy"]
+        finally:
+            client.close()
+    assert not any("commands" in topic for topic in place.log.topics())
+
+
+@pytest.mark.parametrize(
+    "text", ["SHOW STREAMS;", "CREATE TYPE T AS INT;", STATEMENTS + "INSERT INTO S VALUES (1, 'a');"]
+)
+def test_file_must_start_queries_and_ask_nothing(place: SqlPlace, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "queries.sql"
+    path.write_text(text)
+    with pytest.raises(SqlStatementError, match=r"queries\.sql"):
+        _server(place, path)

@@ -1,0 +1,240 @@
+"""Statements over HTTP: what they answer, and what they do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.sql.server.kit import Client, SqlPlace
+
+ORDERS = (
+    "CREATE STREAM ORDERS (ID INT KEY, ITEM STRING, PRICE DECIMAL(6, 2)) "
+    "WITH (KAFKA_TOPIC='orders', VALUE_FORMAT='JSON', PARTITIONS=2);"
+)
+
+
+def test_created_stream_answers_with_its_status(client: Client) -> None:
+    [answer] = client.ksql(ORDERS)
+    assert answer["@type"] == "currentStatus"
+    assert answer["commandId"] == "stream/`ORDERS`/create"
+    assert answer["commandStatus"] == {"status": "SUCCESS", "message": "Stream created", "queryId": None}
+    assert answer["statementText"] == ORDERS
+    assert client.http.get("/status/stream/`ORDERS`/create").json()["status"] == "SUCCESS"
+
+
+def test_queries_process_what_is_inserted(client: Client) -> None:
+    client.ksql(ORDERS)
+    created = client.ksql(
+        "CREATE STREAM LOUD AS SELECT ID, UCASE(ITEM) AS ITEM FROM ORDERS;"
+        "CREATE TABLE COUNTS AS SELECT ITEM, COUNT(*) AS N FROM LOUD GROUP BY ITEM;"
+    )
+    assert [answer["commandStatus"]["queryId"] for answer in created] == ["CSAS_LOUD_0", "CTAS_COUNTS_1"]
+    assert (
+        client.ksql("INSERT INTO ORDERS (ID, ITEM) VALUES (1, 'tea'); INSERT INTO ORDERS VALUES (2, 'tea', 1.5);") == []
+    )
+    client.settle()
+    assert client.values("orders") == [{"ITEM": "tea", "PRICE": None}, {"ITEM": "tea", "PRICE": 1.5}]
+    assert client.values("COUNTS") == [{"N": 1}, {"N": 2}]
+
+
+def test_none_of_several_statements_is_carried_out_if_one_is_wrong(client: Client) -> None:
+    status, error = client.error(f"{ORDERS} CREATE STREAM A AS SELECT NOPE FROM ORDERS;")
+    assert (status, error["@type"], error["error_code"]) == (400, "statement_error", 40001)
+    assert error["statementText"] == "CREATE STREAM A AS SELECT NOPE FROM ORDERS;"
+    assert "NOPE" in error["message"]
+    assert client.ksql("SHOW STREAMS;")[0]["streams"] == []
+    assert "orders" not in client.server.log.topics()
+    assert client.server.service.position == 0
+
+
+@pytest.mark.parametrize("text", ["CREATE STREAM", "NONSENSE;", "SELECT", "DROP STREAM NOPE;", "DESCRIBE NOPE;"])
+def test_wrong_statement_is_an_error_and_nothing_is_written(client: Client, text: str) -> None:
+    status, error = client.error(text)
+    assert (status, error["error_code"]) == (400, 40001)
+    assert client.server.service.position == 0
+
+
+def test_queries_belong_to_another_endpoint(client: Client) -> None:
+    client.ksql(ORDERS)
+    status, error = client.error("SELECT * FROM ORDERS EMIT CHANGES;")
+    assert (status, error["error_code"]) == (400, 40002)
+
+
+def test_settings_and_variables_last_for_the_request(client: Client) -> None:
+    answers = client.ksql(
+        "DEFINE topic = 'o'; SET 'ksql.persistence.default.format.value' = 'JSON';"
+        "CREATE STREAM O (ID INT KEY, V INT) WITH (KAFKA_TOPIC='${topic}', PARTITIONS=1); SHOW VARIABLES;"
+    )
+    assert [answer["@type"] for answer in answers] == ["currentStatus", "variables"]
+    assert answers[1]["variables"] == [{"name": "TOPIC", "value": "o"}]
+    assert client.ksql("SHOW VARIABLES;")[0]["variables"] == []
+    assert client.ksql("DESCRIBE ${s};", sessionVariables={"s": "O"})[0]["sourceDescription"]["topic"] == "o"
+
+
+def test_unknown_setting_is_refused(client: Client) -> None:
+    status, error = client.error("SHOW STREAMS;", streamsProperties={"auto.ofset.reset": "latest"})
+    assert (status, error["@type"], error["error_code"]) == (400, "generic_error", 40000)
+    assert "did you mean 'auto.offset.reset'" in error["message"]
+
+
+def test_if_not_exists_warns(client: Client) -> None:
+    client.ksql(ORDERS)
+    [answer] = client.ksql(ORDERS.replace("STREAM", "STREAM IF NOT EXISTS"))
+    assert answer["@type"] == "warning_entity"
+
+
+def test_terminated_query_leaves_its_stream(client: Client) -> None:
+    client.ksql(ORDERS)
+    client.ksql("CREATE STREAM COPY AS SELECT * FROM ORDERS;")
+    assert client.error("DROP STREAM ORDERS;")[0] == 400
+    client.ksql("TERMINATE CSAS_COPY_0;")
+    assert client.ksql("SHOW QUERIES;")[0]["queries"] == []
+    client.ksql("DROP STREAM ORDERS DELETE TOPIC; DROP STREAM COPY;")
+    assert "orders" not in client.server.log.topics()
+    assert "COPY" in client.server.log.topics()
+
+
+def test_paused_query_waits(client: Client) -> None:
+    client.ksql(ORDERS)
+    client.ksql("CREATE STREAM COPY AS SELECT * FROM ORDERS;")
+    client.settle()
+    client.ksql("PAUSE CSAS_COPY_0;")
+    assert client.ksql("SHOW QUERIES;")[0]["queries"][0]["state"] == "PAUSED"
+    client.ksql("RESUME ALL; INSERT INTO ORDERS (ID, ITEM) VALUES (1, 'tea');")
+    client.settle()
+    assert len(client.records("COPY")) == 1
+    assert client.error("PAUSE NOPE;")[0] == 400
+
+
+def test_describe_and_explain(client: Client) -> None:
+    client.ksql(ORDERS)
+    client.ksql("CREATE TABLE COUNTS AS SELECT ITEM, COUNT(*) AS N FROM ORDERS GROUP BY ITEM;")
+    [described] = client.ksql("DESCRIBE COUNTS EXTENDED;")
+    details = described["sourceDescription"]
+    assert [(field["name"], field["type"]) for field in details["fields"]] == [("ITEM", "KEY"), ("N", None)]
+    assert [query["id"] for query in details["writeQueries"]] == ["CTAS_COUNTS_0"]
+    assert details["partitions"] == 2
+    [explained] = client.ksql("EXPLAIN CTAS_COUNTS_0;")
+    assert "Sub-topology: 0" in explained["queryDescription"]["topology"]
+    [planned] = client.ksql("EXPLAIN SELECT ITEM, COUNT(*) FROM ORDERS GROUP BY ITEM EMIT CHANGES;")
+    assert "Sub-topology: 1" in planned["queryDescription"]["topology"]
+    assert client.error("EXPLAIN NOPE;")[0] == 400
+
+
+def test_lists(client: Client) -> None:
+    client.ksql(f"{ORDERS} CREATE TYPE ADDRESS AS STRUCT<STREET STRING, NUMBER INT>;")
+    [streams, topics, types, functions, properties] = client.ksql(
+        "LIST STREAMS; SHOW TOPICS; SHOW TYPES; SHOW FUNCTIONS; SHOW PROPERTIES;"
+    )
+    assert streams["streams"] == [
+        {
+            "type": "STREAM",
+            "name": "ORDERS",
+            "topic": "orders",
+            "keyFormat": "KAFKA",
+            "valueFormat": "JSON",
+            "isWindowed": False,
+        }
+    ]
+    assert topics["topics"] == [{"name": "orders", "replicaInfo": [1, 1]}]
+    assert types["types"]["ADDRESS"]["fields"][1] == {
+        "name": "NUMBER",
+        "schema": {"type": "INTEGER", "fields": None, "memberSchema": None},
+    }
+    assert {"name": "COUNT", "type": "AGGREGATE"}.items() <= next(
+        each for each in functions["functions"] if each["name"] == "COUNT"
+    ).items()
+    assert any(each["name"] == "ksql.streams.auto.offset.reset" for each in properties["properties"])
+
+
+def test_assert_topic(client: Client) -> None:
+    client.ksql(ORDERS)
+    assert client.ksql("ASSERT TOPIC orders WITH (PARTITIONS=2);")[0]["exists"] is True
+    assert client.ksql("ASSERT NOT EXISTS TOPIC nope;")[0]["exists"] is False
+    status, error = client.error("ASSERT TOPIC orders WITH (PARTITIONS=3) TIMEOUT 0 SECONDS;")
+    assert (status, error["error_code"]) == (417, 41700)
+    assert "expected 3 got 2" in error["message"]
+
+
+def test_inserts_stream_answers_each_row(client: Client) -> None:
+    client.ksql(ORDERS)
+    rows = [
+        {"target": "orders"},
+        {"id": 1, "ITEM": "tea", "price": 2.25},
+        {"id": "one"},
+        {"`id`": 1},
+        {"ID": 2, "PRICE": "1.5"},
+    ]
+    lines = "\n".join(map(json.dumps, rows))
+    found = client.http.post("/inserts-stream", content=lines)
+    answers = [json.loads(line) for line in found.text.splitlines()]
+    assert [(answer["status"], answer["seq"]) for answer in answers] == [
+        ("ok", 0),
+        ("error", 1),
+        ("error", 2),
+        ("ok", 3),
+    ]
+    written = sorted(client.values("orders"), key=lambda value: float(value["PRICE"]))
+    assert written == [{"ITEM": None, "PRICE": 1.5}, {"ITEM": "tea", "PRICE": 2.25}]
+    assert client.http.post("/inserts-stream", content='{"target":"nope"}\n').status_code == 400
+
+
+def test_server_tells_about_itself(client: Client) -> None:
+    assert client.http.get("/info").json()["KsqlServerInfo"]["serverStatus"] == "RUNNING"
+    assert client.http.get("/healthcheck").json()["isHealthy"] is True
+    assert client.http.get("/is_valid_property/auto.offset.reset").json() is True
+    assert client.http.get("/is_valid_property/nope").status_code == 400
+    assert client.http.get("/nope").json()["error_code"] == 40400
+    assert client.http.post("/close-query", json={"queryId": "nope"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"ksql": 1}', b'{"ksql": "SHOW STREAMS;", "streamsProperties": 1}']
+)
+def test_malformed_request_is_an_error(client: Client, body: bytes) -> None:
+    found = client.http.post("/ksql", content=body)
+    assert (found.status_code, found.json()["error_code"]) == (400, 40000)
+
+
+def test_print_shows_records(client: Client) -> None:
+    client.ksql(f"{ORDERS} INSERT INTO ORDERS (ROWTIME, ID, ITEM) VALUES (0, 7, 'tea');")
+    found = client.http.post("/query", json={"ksql": "PRINT 'orders' FROM BEGINNING LIMIT 1;"})
+    assert found.text.splitlines()[2] == (
+        'rowtime: 1970/01/01 00:00:00.000 Z, key: 7, value: {"ITEM":"tea","PRICE":null}, partition: 1'
+    )
+
+
+def test_functions_come_only_from_modules_that_the_server_trusts(place: SqlPlace) -> None:
+    client = place.server({"ksql.functions.python.modules": "headrace.sql.types"})
+    client.ksql("CREATE FUNCTION Q AS 'headrace.sql.types:quoted';")
+    assert client.ksql("DESCRIBE FUNCTION Q;")[0]["type"] == "SCALAR"
+    status, error = client.error("CREATE FUNCTION R AS 'os:system';")
+    assert (status, error["error_code"]) == (400, 40001)
+    assert "not allowed" in error["message"]
+    assert client.error("SET 'ksql.functions.python.modules' = '*';")[0] == 400
+
+
+def test_system_setting_is_kept(place: SqlPlace) -> None:
+    client = place.server()
+    client.ksql("ALTER SYSTEM 'ksql.persistence.default.format.value' = 'JSON';")
+    client.close()
+    second = place.server()
+    second.ksql("CREATE STREAM O (ID INT KEY, V INT) WITH (KAFKA_TOPIC='o', PARTITIONS=1);")
+    assert second.ksql("DESCRIBE O;")[0]["sourceDescription"]["valueFormat"] == "JSON"
+
+
+def test_replaced_query_goes_on_with_the_new_statement(client: Client) -> None:
+    client.ksql(ORDERS)
+    client.ksql("CREATE STREAM COPY AS SELECT ID, ITEM FROM ORDERS; INSERT INTO ORDERS VALUES (1, 'tea', 1);")
+    client.settle()
+    [answer] = client.ksql("CREATE OR REPLACE STREAM COPY AS SELECT ID, ITEM, PRICE FROM ORDERS;")
+    assert answer["commandStatus"]["queryId"] == "CSAS_COPY_0"
+    client.ksql("INSERT INTO ORDERS VALUES (1, 'milk', 2);")
+    client.settle()
+    assert client.values("COPY") == [{"ITEM": "tea"}, {"ITEM": "milk", "PRICE": 2.0}]
+
+
+def test_request_that_is_too_large_is_refused(client: Client) -> None:
+    found = client.http.post("/ksql", json={"ksql": "SHOW STREAMS;" + " " * (16 << 20)})
+    assert (found.status_code, found.json()["error_code"]) == (413, 41300)
