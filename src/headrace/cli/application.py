@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from headrace.cli.completion import completion
+from headrace.cli.console import console
 from headrace.cli.consume import consume
 from headrace.cli.demo import demo
 from headrace.cli.describe import describe
@@ -20,9 +21,11 @@ from headrace.cli.places import Places, common_options
 from headrace.cli.produce import produce
 from headrace.cli.reset import reset
 from headrace.cli.run import run
+from headrace.cli.sql import sql
 from headrace.cli.state import state
 from headrace.cli.test import test
 from headrace.cli.topics import topics
+from headrace.cli.view import view
 from headrace.errors import ConfigError, StreamsError
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
@@ -112,8 +115,8 @@ def _say(message: str, code: int) -> int:
 def main(context: click.Context) -> None:
     """Topologies of Kafka Streams in Python: run them, look at them, and work with their topics.
 
-    Topics live in the embedded log, a directory of this machine; any number of commands and applications may use it at
-    once. Every command explains itself with --help.
+    Topics live in the embedded log, a directory of this machine, or in Kafka with --bootstrap-servers; any number of
+    commands and applications may use them at once. Every command explains itself with --help.
 
     \b
     Start here:
@@ -127,5 +130,9 @@ def main(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (demo, run, describe, topics, produce, consume, generate, reset, state, test, kafka, completion):
+COMMANDS = (
+    *(demo, run, console, view, describe, topics, produce),
+    *(consume, generate, reset, state, test, sql, kafka, completion),
+)
+for command in COMMANDS:
     main.add_command(command)

@@ -91,7 +91,7 @@ def consume(
         separator = key_separator if key_separator is not None else "\t" if keys or key_format else None
         line = _plain_line(topic, *formats, separator, null.encode())
     with places.log() as log:
-        found = known_topic(log, topic, places.log_directory)
+        found = known_topic(log, topic, places)
         positions = _start(log, found, partition, offset, last, since)
         rounds = _rounds(log, positions, follow=follow or timeout is not None, timeout=timeout)
         try:

@@ -76,7 +76,7 @@ def produce(
     else:
         read = _line_reader(keys, values, key_separator, null, partition)
     with places.log() as log, Counter("records", quiet=quiet) as counter:
-        known_topic(log, topic, places.log_directory)
+        known_topic(log, topic, places)
         _copy(log, topic, read, counter)
     if not quiet:
         note(f"wrote {plural(counter.count, 'record')} to '{topic}'")

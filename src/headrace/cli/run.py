@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from headrace.app.places import open_log
+from headrace.app.state import StateListener, StreamsState
 from headrace.app.streams import Streams
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import note, plural
@@ -29,6 +30,10 @@ from headrace.topology import Topology
     metavar="PARTITIONS",
     help="Create the input topics that are missing, with so many partitions.",
 )
+@click.option(
+    "--http", metavar="HOST:PORT", help="Serve stores, metrics and the console there; the same as http.listen."
+)
+@click.option("--console", "with_console", is_flag=True, help="Serve them at a free port, unless --http names one.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress line.")
 @click.option("--json", "as_json", is_flag=True, help="Print each micro-batch as a line of JSON.")
 @common_options()
@@ -40,7 +45,9 @@ def run(
     config_file: Path | None,
     assignments: tuple[str, ...],
     create_topics: int | None,
+    http: str | None,
     *,
+    with_console: bool,
     until_end: bool,
     quiet: bool,
     as_json: bool,
@@ -48,9 +55,9 @@ def run(
     """Run a topology on Spark.
 
     MODULE:BUILD is a function of a module, or of a file (path/to/file.py:build), as for 'headrace describe'. The
-    application reads and writes topics of the embedded log, and goes on where it stopped when it is started again under
-    the same name. Its input topics must exist; those that it writes are created. Ctrl-C ends it cleanly, with exit code
-    0; a failure ends it with 1.
+    application reads and writes topics of the embedded log, or of Kafka with --bootstrap-servers, and goes on where it
+    stopped when it is started again under the same name. Its input topics must exist; those that it writes are
+    created. Ctrl-C ends it cleanly, with exit code 0; a failure ends it with 1.
 
     The progress line shows the state, records per second, the records that wait (lag), how long a micro-batch takes,
     and the size of the state. It needs Java 17 or newer and the extra 'headrace[spark]'.
@@ -64,6 +71,10 @@ def run(
         settings["application.id"] = application_id
     elif not {"application.id", "application_id"} & settings.keys():
         settings["application.id"] = short_name(target)
+    if http is not None:
+        settings["http.listen"] = http
+    elif with_console and not {"http.listen", "http_listen"} & settings.keys():
+        settings["http.listen"] = "localhost:0"
     config = StreamsConfig.of(settings)
     topology = load_topology(target, config)
     log = open_log(config)
@@ -81,10 +92,19 @@ def _run(
     streams = Streams(topology, config, log=log)
     with RunProgress(config.application_id, quiet=quiet, as_json=as_json) as progress:
         streams.add_batch_listener(progress.on_batch)
-        streams.set_state_listener(progress.on_state)
+        streams.set_state_listener(_telling_address(streams, progress, quiet=quiet))
         streams.run(available_now=until_end)
     if not quiet:
         note(progress.summary())
+
+
+def _telling_address(streams: Streams, progress: RunProgress, *, quiet: bool) -> StateListener:
+    def on_state(new: StreamsState, old: StreamsState) -> None:
+        if new is StreamsState.REBALANCING and old is StreamsState.CREATED and streams.http_address and not quiet:
+            note(f"console: {streams.http_address}/console/")
+        progress.on_state(new, old)
+
+    return on_state
 
 
 def _create_sources(log: TopicLog, topology: Topology, partitions: int) -> None:

@@ -112,7 +112,9 @@ class RunProgress:
 
 
 def _plain(batch: Batch) -> dict[str, Any]:
-    return {field.name: _jsonable(getattr(batch, field.name)) for field in fields(batch)}
+    # What single tasks did is in the metrics.
+    names = [field.name for field in fields(batch) if field.name != "tasks"]
+    return {name: _jsonable(getattr(batch, name)) for name in names}
 
 
 def _jsonable(value: Any) -> Any:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -58,7 +59,7 @@ def demo(seconds: float, rate: float, config_file: Path | None, assignments: tup
     needs Java 17 or newer and the extra 'headrace[spark]'.
     """
     with _directory(keep=keep) as directory:
-        settings = {"application.id": _APPLICATION, **read_settings(config_file, assignments)}
+        settings = {"application.id": _APPLICATION, **_console(), **read_settings(config_file, assignments)}
         config = StreamsConfig.of({**settings, "state.dir": str(directory), "log.dir": str(directory / "log")})
         log = open_log(config)
         try:
@@ -95,6 +96,8 @@ class _Course:
         with closing_on_signals(self._stopping.set), self._show:
             self._tills.sell_first()
             self._streams.start()
+            address = self._streams.http_address
+            self._show.serve_at(None if address is None else f"{address}/console/")
             try:
                 self._watch()
             finally:
@@ -147,6 +150,12 @@ class _Course:
             yield (
                 f"from append to visible result: p50 {median:,} ms, p99 {worst:,} ms at {self._rate:,.0f} purchases/s"
             )
+
+
+def _console() -> dict[str, str]:
+    """Returns the setting that serves the console, if the packages for it are there."""
+    found = all(find_spec(name) is not None for name in ("starlette", "uvicorn", "httpx"))
+    return {"http.listen": "localhost:0"} if found else {}
 
 
 @contextmanager

@@ -65,6 +65,7 @@ class Show:
         self._first: float | None = None
         self._said = 0.0
         self._doing = ""
+        self._address: str | None = None
         self._log = EngineLog(self._warn)
         self._spinner = Spinner("dots")
         self._live: Live | None = None
@@ -76,6 +77,12 @@ class Show:
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
+
+    def serve_at(self, address: str | None) -> None:
+        """Shows where the console is."""
+        self._address = address
+        if address is not None and self._live is None:
+            click.echo(f"console: {address}")
 
     def first_result(self) -> None:
         """Notes that there are results now."""
@@ -130,6 +137,8 @@ class Show:
             numbers.add_column(Text(name, style="dim"), justify="right", no_wrap=True)
         numbers.add_row(*(Text(number, style="bold") for _, number in self._numbers()))
         title = Text.assemble(("Purchases on Spark", "bold"), (f"   {left:.0f} s to go, Ctrl-C ends it", "dim"))
+        if self._address is not None:
+            title.append(f"\nconsole: {self._address}", "cyan")
         wide = self._live is not None and self._live.console.width >= _WIDE
         rows = ((PATTERNS, REWARDS, FREE_COFFEES),) if wide else ((PATTERNS, REWARDS), (FREE_COFFEES,))
         grids = [Table.grid(padding=(0, 3)) for _ in rows]

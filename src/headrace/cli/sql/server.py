@@ -1,0 +1,88 @@
+"""``headrace sql server``: statements over HTTP, or those of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headrace.app.signals import closing_on_signals
+from headrace.cli.places import Places, common_options
+from headrace.cli.printing import note
+from headrace.cli.settings import read_settings, settings_options
+from headrace.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from headrace.app.engine import EngineFactory
+
+
+@click.command()
+@click.option("--listen", default="localhost:8088", metavar="HOST:PORT", show_default=True, help="Where it answers.")
+@click.option("--token", metavar="TEXT", envvar="HEADRACE_SQL_TOKEN", help="What clients have to send as bearer token.")
+@click.option(
+    "--queries-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Run the statements of this file and take no others: headless mode.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["spark", "process"]),
+    default="spark",
+    show_default=True,
+    help="What runs persistent queries: Spark, or this process.",
+)
+@settings_options
+@common_options()
+@click.pass_obj
+def server(
+    places: Places,
+    listen: str,
+    token: str | None,
+    queries_file: Path | None,
+    engine: str,
+    config_file: Path | None,
+    assignments: tuple[str, ...],
+) -> None:
+    """Run a server that clients of ksqlDB can talk to.
+
+    Statements go to a command topic in the log: a server that is started again knows everything that was created, and
+    servers with the same ksql.service.id on one log agree. Ctrl-C ends it cleanly; queries go on where they were at the
+    next start.
+
+    \b
+      headrace sql server
+      headrace sql server --listen localhost:9088 --set ksql.service.id=shop_
+      headrace sql server --queries-file orders.sql
+    """
+    # Imported here: the packages for serving are optional.
+    try:
+        from headrace.sql.server.headless import run_file
+        from headrace.sql.server.sql_server import SqlServer
+    except ImportError as error:
+        if (error.name or "").startswith("headrace"):
+            raise
+        message = f"the server needs the package '{error.name}'; run `pip install 'headrace[sql,http]'`"
+        raise MissingDependencyError(message) from error
+    settings = places.settings() | read_settings(config_file, assignments)
+    running = SqlServer(
+        settings, listen=listen, engine=_engine(engine), token=token, accepts_statements=queries_file is None
+    )
+    try:
+        if queries_file is not None:
+            run_file(running.service, queries_file)
+        running.start()
+        note(f"answering at {running.url}")
+        with closing_on_signals(running.ask_to_stop):
+            running.wait()
+    finally:
+        running.stop()
+
+
+def _engine(name: str) -> EngineFactory | None:
+    if name == "spark":
+        return None
+    from headrace.sql.hosting.in_process import InProcessEngine
+
+    return InProcessEngine

@@ -1,0 +1,81 @@
+"""``headrace sql test``: the cases of statements, from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headrace.cli.places import common_options
+from headrace.cli.printing import json_option, plural, print_json
+from headrace.cli.sql.case_files import SqlCaseFile, is_sql_case_file
+from headrace.cli.sql.embedded import missing
+
+
+@click.command()
+@click.argument("paths", metavar="FILE|DIR...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--verbose", "-v", is_flag=True, help="Name the cases that pass, too.")
+@json_option
+@common_options()
+@click.pass_context
+def test(context: click.Context, paths: tuple[Path, ...], *, verbose: bool, as_json: bool) -> None:
+    """Run the cases in FILEs of JSON, and in those that lie in DIRs.
+
+    A case carries out statements, puts rows in, and compares the rows that come out, in this process: no server, no
+    log, no Spark. Exit code 1 says that one failed, and the first difference is printed. The format:
+
+    \b
+      {
+        "script": "orders.sql",                     statements of a file, beside this one
+        "statements": ["CREATE STREAM ..."],        and more of them; one of the two may be left out
+        "settings": {"ksql.functions...": 1},       may be left out
+        "cases": [{
+          "name": "only dear orders",
+          "input":  [{"source": "ORDERS", "row": {"ID": 1, "PRICE": 12.5}, "timestamp_ms": 5}],
+          "output": [{"source": "DEAR", "row": {"ID": 1, "PRICE": 12.50}}]
+        }, {
+          "name": "a mistake",
+          "statements": ["CREATE STREAM X AS SELECT * FROM NOWHERE;"],
+          "error": "NOWHERE does not exist"            words of the message
+        }]
+      }
+
+    Outputs are all rows that their source was given, in order, for every source that the case mentions there. A column
+    that a row does not name is NULL. "deleted": true is a row that is deleted, "window": [0, 10000] the window of its
+    key; timestamps and windows are compared if they are given. Instead of statements, input, output and error a case
+    may have "steps", a list of objects with those fields.
+    """
+    try:
+        from headrace.cli.sql.cases import run_sql_file
+    except ImportError as error:
+        raise missing(error) from error
+    outcomes: list[dict[str, Any]] = []
+    for file in [SqlCaseFile.read(path) for path in _files(paths)]:
+        for outcome in run_sql_file(file):
+            failed = outcome.difference is not None
+            outcomes.append({"file": str(file.path), "case": outcome.case, "failure": outcome.difference})
+            if not as_json and (failed or verbose):
+                click.echo(f"{'FAILED' if failed else 'ok'}  {file.path}: {outcome.case}")
+                if failed:
+                    click.echo(f"        {outcome.difference}")
+    failures = sum(each["failure"] is not None for each in outcomes)
+    if as_json:
+        print_json(outcomes)
+    else:
+        click.echo(f"{plural(len(outcomes) - failures, 'case')} passed, {failures} failed")
+    if failures:
+        context.exit(1)
+
+
+def _files(paths: tuple[Path, ...]) -> Iterator[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        found = [each for each in sorted(path.rglob("*.json")) if is_sql_case_file(each)]
+        if not found:
+            message = f"there are no cases in '{path}': no file of JSON with statements or a script, and cases"
+            raise click.ClickException(message)
+        yield from found
