@@ -118,7 +118,7 @@ def test_an_entry_for_nothing_is_refused() -> None:
 
 def test_methods_share_the_fate_of_a_type_that_is_absent() -> None:
     sections = {"query.*": {"_type": "absent: comes later"}}
-    [one] = judge(sections, KafkaType("query", "KeyQuery", (Method("withKey"),)))
+    [one] = judge(sections, KafkaType("query", "QueryConfig", (Method("withKey"),)))
     assert one.as_a_whole
     assert one.methods[0][1].status is Status.ABSENT
 

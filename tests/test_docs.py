@@ -21,8 +21,13 @@ from tools.configuration_table import table
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
-# Their console blocks start applications on Spark.
-SESSIONS = ["README.md", "docs/quickstart.md"]
+# Their console blocks are run. Some start applications on Spark.
+SESSIONS = [
+    pytest.param("README.md", marks=pytest.mark.spark),
+    pytest.param("docs/quickstart.md", marks=pytest.mark.spark),
+    "docs/sql/quickstart.md",
+    "docs/sql/user-functions.md",
+]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# (\w+\.py)\n")
@@ -72,7 +77,6 @@ def session(page: Path) -> Iterator[tuple[str, str]]:
             yield "".join([lines[0], *(line[2:] for line in lines[1:count])]), "".join(lines[count:])
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("page", SESSIONS)
 def test_session_of_the_page_prints_what_it_says(page: str, tmp_path: Path) -> None:
     commands = list(session(ROOT / page))

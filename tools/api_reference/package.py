@@ -25,6 +25,7 @@ MODULES = (
     "headrace.serdes",
     "headrace.state",
     "headrace.processor",
+    "headrace.query",
     "headrace.testing",
     "headrace.timestamps",
     "headrace.topics.partitioner",
