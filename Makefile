@@ -7,12 +7,15 @@ STAMP  := $(VENV)/.installed
 CODE   := src tests conformance examples benchmarks tools
 # Recorded answers of Kafka Streams; the project's tests carry a part of them, compressed.
 GOLDEN := $(wildcard ../shared/golden/cases.jsonl ../shared/golden/scenarios.jsonl)
+# ksqlDB's own cases: its licence lets them be run, not be part of the project.
+QTT    := $(wildcard ../shared/ksqldb/qtt.jsonl)
+REST   := $(wildcard ../shared/ksqldb/rest.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check format pytest conformance bench docs clean
+.PHONY: help venv demo java test check format pytest kafka spark browser pictures conformance bench bench-kafka soak docs clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 venv: $(STAMP) ## create .venv and install the project into it
 
@@ -31,7 +34,7 @@ java: $(STAMP)
 	@$(BIN)/python -c 'from headrace.spark.java import find_java; find_java()' 2>/dev/null || \
 	  { $(BIN)/python -c 'from headrace.spark.java import find_java; find_java()' 2>&1 | tail -1 >&2; exit 1; }
 
-test: java check pytest conformance spark ## everything: check, tests, golden cases, tests on Spark
+test: java check pytest conformance kafka spark browser ## everything: check, tests, golden cases, Kafka, Spark, the browser
 
 check: $(STAMP) ## ruff and mypy --strict
 	$(BIN)/ruff check $(CODE)
@@ -42,38 +45,72 @@ format: $(STAMP) ## let ruff format and fix the code
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-pytest: $(STAMP) ## unit tests and doctests, as far as they need no Spark
-	$(BIN)/python -m pytest -q -n 2 -m 'not spark'
+pytest: $(STAMP) ## unit tests and doctests, as far as they need neither Spark nor Kafka
+	$(BIN)/python -m pytest -q -n 2 -m 'not spark and not kafka and not browser'
+
+# One process, one broker, on free ports: started for the first test that needs it, stopped at the end. Its jars are kept.
+kafka: $(STAMP) java ## the tests with a real Kafka broker, some of them on Spark
+	$(BIN)/python -m pytest -q -m kafka
 
 # One process: two that start Spark would only get in each other's way.
 spark: $(STAMP) java ## the tests that run on Spark, and golden cases on it
-	$(BIN)/python -m pytest -q -m spark
+	$(BIN)/python -m pytest -q -m 'spark and not kafka and not browser'
 ifneq ($(GOLDEN),)
 	$(BIN)/python conformance/golden.py --engine spark --sample 320 $(GOLDEN)
 endif
+ifneq ($(QTT),)
+	$(BIN)/python conformance/qtt.py --engine spark --no-registry --sample 200 $(QTT)
+	$(BIN)/python conformance/rest.py --engine spark --no-registry --sample 30 $(REST)
+endif
 
-conformance: $(STAMP) ## the golden cases of ../shared/golden, if they are there
+# What HEADRACE_BROWSER names, or a Chromium of the system; without one the last line says what was left out.
+BROWSER := $(or $(HEADRACE_BROWSER),$(shell command -v chromium || command -v chromium-browser || command -v google-chrome))
+browser: $(STAMP) java ## the console in Chromium, once on the running demo
+ifneq ($(BROWSER),)
+	$(BIN)/python -m pytest -q -m browser
+else
+	@echo "no browser here: the tests of the console in Chromium were left out; install chromium, or set HEADRACE_BROWSER"
+endif
+
+pictures: $(STAMP) java ## take the pictures of the console in docs/pictures anew
+	HEADRACE_PICTURES=1 $(BIN)/python -m pytest -q -m browser
+
+conformance: $(STAMP) ## the golden cases of ../shared/golden and ksqlDB's cases of ../shared/ksqldb, if they are there
 ifneq ($(GOLDEN),)
 	$(BIN)/python conformance/golden.py $(GOLDEN)
 else
 	@echo "no ../shared/golden here: the tests have run the part of the golden cases that the project carries"
 endif
+ifneq ($(QTT),)
+	$(BIN)/python conformance/qtt.py $(QTT)
+	$(BIN)/python conformance/rest.py $(REST)
+else
+	@echo "no ../shared/ksqldb here: ksqlDB's cases were NOT run; the tests have run the project's own cases of SQL"
+endif
 
-BENCHMARKS := driver embedded_log engine engine_latency engine_growth
+BENCHMARKS := driver embedded_log metrics_cost query query_http sql_formats sql engine engine_latency engine_growth
 bench: $(STAMP) java ## everything next to something else; fails if a target was missed
 	@failed=; for each in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$each || failed="$$failed $$each"; done; \
 	  test -z "$$failed" || { echo "missed targets in:$$failed" >&2; exit 1; }
 
+bench-kafka: $(STAMP) java ## the engine on a real broker, next to Kafka Streams itself; needs Maven
+	$(BIN)/python -m benchmarks.kafka
+
 soak: $(STAMP) java ## the long versions: kills, memory, all golden cases on Spark
 	$(BIN)/python -m tests.spark.faults.soak
+	$(BIN)/python -m tests.spark.faults.soak --log kafka
 	$(BIN)/python -m benchmarks.soak_memory
 ifneq ($(GOLDEN),)
 	$(BIN)/python conformance/golden.py --engine spark $(GOLDEN)
+endif
+ifneq ($(QTT),)
+	$(BIN)/python conformance/qtt.py --engine spark --no-registry $(QTT)
 endif
 
 docs: $(STAMP) ## write the generated pages anew
 	$(BIN)/python -m tools.configuration_table --write
 	$(BIN)/python -m tools.api_reference
+	$(BIN)/python -m tools.sql_reference
 
 clean: ## remove the environment, caches and build results
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

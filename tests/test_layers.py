@@ -22,25 +22,33 @@ LAYERS = (
     {"operators"},
     {"runtime"},
     {"testing"},
+    {"metrics"},
     {"spark"},
     {"kafka_broker"},
     {"query"},
+    {"web"},
     {"app"},
     {"sql"},
     {"demo"},
-    {"web", "cli"},
+    {"cli"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # Where each third-party package may be imported: modules, or packages with all that is in them.
 HOMES = {
     "orjson": ("serdes",),
-    "msgspec": ("serdes", "topics"),
+    # The rows of SQL have serdes of their own: formats on topics, and a layout for stores.
+    "msgspec": ("serdes", "topics", "sql.formats", "sql.planning.running.row_serde"),
     "sortedcontainers": ("state",),
     # Named for type checkers only, which bring it along.
     "typing_extensions": ("processor",),
     "lmdb": ("state.disk", "topics.embedded"),
-    "confluent_kafka": ("topics.kafka",),
+    # The client of the log, and the clients of the schema registry.
+    "confluent_kafka": ("topics.kafka", "serdes.registry"),
+    # Rows of AVRO and PROTOBUF are made by schemas that are known only when a statement is run, which the registry's
+    # own serializers cannot.
+    "fastavro": ("sql.formats",),
+    "google": ("sql.formats",),
     "pyspark": ("spark",),
     "py4j": ("spark",),
     "pandas": ("spark",),
@@ -48,7 +56,15 @@ HOMES = {
     "sqlglot": ("sql",),
     "click": ("cli",),
     "rich": ("cli",),
-    "starlette": ("query", "sql", "web"),
+    "prompt_toolkit": ("cli.sql",),
+    "pygments": ("cli.sql",),
+    "anyio": ("query.http", "web"),
+    "httpx": ("query.http",),
+    "h2": ("web",),
+    "starlette": ("query.http", "sql", "web"),
+    "uvicorn": ("sql", "web"),
+    "uvloop": ("web",),
+    "opentelemetry": ("metrics.opentelemetry",),
 }
 
 NOT_LOADED_BY_IMPORT = (
@@ -56,12 +72,15 @@ NOT_LOADED_BY_IMPORT = (
     "pandas",
     "pyarrow",
     "confluent_kafka",
+    "fastavro",
+    "httpx",
     "starlette",
     "uvicorn",
     "sqlglot",
     "lmdb",
     "click",
     "rich",
+    "prompt_toolkit",
 )
 
 
