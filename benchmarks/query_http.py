@@ -22,7 +22,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headrace import Materialized, Streams, StreamsBuilder
-from tests.query.kit import SOON, Place, TaskEngine, topology_of
+from headrace.sql.hosting.in_process import InProcessEngine
+from tests.query.kit import SOON, Place, topology_of
 
 RATE, P99_MS, SUBSCRIBERS = 2000, 10.0, 200
 KEYS = 10_000
@@ -133,7 +134,7 @@ def measure(seconds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as directory:
         place = Place(Path(directory), **{"in": 2})
         config = place.config()
-        engine = TaskEngine
+        engine = InProcessEngine
         streams = Streams(topology_of(build, config), config, log=place.log, engine=engine, http="localhost:0")
         streams.start()
         url = streams.http_address or ""

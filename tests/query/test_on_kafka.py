@@ -10,8 +10,9 @@ import pytest
 
 from headrace import Streams, TopologyTestDriver
 from headrace.query import Position, StoreQueryParameters
+from headrace.sql.hosting.in_process import InProcessEngine
 from headrace.topics.log import TopicLog
-from tests.query.kit import SOON, Place, TaskEngine, topology_of
+from tests.query.kit import SOON, Place, topology_of
 from tests.query.programs import TOPICS, build, read_everything, v1_types
 from tests.query.test_on_spark import random_records
 from tests.query.test_same_as_driver import PARTITIONS, STORES, UNCACHED
@@ -33,7 +34,7 @@ def test_stores_of_a_running_application_have_what_the_driver_has(tmp_path: Path
     config = place.config(**{"bootstrap.servers": kafka.bootstrap_servers})
     with (
         TopologyTestDriver(topology_of(build), UNCACHED, partitions=PARTITIONS) as driver,
-        Streams(topology_of(build), config, log=kafka, engine=TaskEngine) as streams,
+        Streams(topology_of(build), config, log=kafka, engine=InProcessEngine) as streams,
     ):
         for half in (random_records(120)[:60], random_records(120)[60:]):
             written = Position()

@@ -12,7 +12,8 @@ import httpx
 from headrace import Streams
 from headrace.query import Position
 from headrace.query.http.parameters import position_text
-from tests.query.kit import Place, TaskEngine, topology_of
+from headrace.sql.hosting.in_process import InProcessEngine
+from tests.query.kit import Place, topology_of
 from tests.query.programs import build
 
 WORDS = [("a", 1, 1000), ("b", 2, 2000), ("bb", 2, 12_000), ("a", 3, 30_000)]
@@ -26,7 +27,7 @@ class Running:
         self.place = Place(directory, **{"in": 2, "table": 2, "versions": 1, "global": 1})
         config = self.place.config(**settings)
         self.streams = Streams(
-            topology_of(build, config), config, log=self.place.log, engine=TaskEngine, http="localhost:0"
+            topology_of(build, config), config, log=self.place.log, engine=InProcessEngine, http="localhost:0"
         )
         self.streams.start()
         assert self.streams.http_address is not None

@@ -9,8 +9,9 @@ from typing import Any
 
 from headrace import Consumed, Grouped, KStream, Materialized, Produced, Serdes, Streams, StreamsBuilder
 from headrace.handlers import LogAndContinueExceptionHandler, LogAndContinueProcessingExceptionHandler
+from headrace.sql.hosting.in_process import InProcessEngine
 from headrace.topics.log import Output
-from tests.query.kit import Place, TaskEngine, topology_of
+from tests.query.kit import Place, topology_of
 
 EVIL = "<img src=x onerror=\"document.title='broken'\">"
 
@@ -51,7 +52,7 @@ class Shop:
             **settings,
         )
         self.streams = Streams(
-            topology_of(build, config), config, log=self.place.log, engine=TaskEngine, http="localhost:0"
+            topology_of(build, config), config, log=self.place.log, engine=InProcessEngine, http="localhost:0"
         )
         self.streams.start()
         self.url = f"{self.streams.http_address}/console/"

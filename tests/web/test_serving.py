@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from headrace import Streams, StreamsConfig, StreamsState
 from headrace.cli import main
 from headrace.errors import ConfigError
-from tests.query.kit import Place, TaskEngine, topology_of
+from headrace.sql.hosting.in_process import InProcessEngine
+from tests.query.kit import Place, topology_of
 from tests.web.kit import counting
 
 
@@ -27,7 +28,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def streams_of(place: Place, http: str | None = None, **settings: str) -> Streams:
     config = place.config(**settings)
-    return Streams(topology_of(counting, config), config, log=place.log, engine=TaskEngine, http=http)
+    return Streams(topology_of(counting, config), config, log=place.log, engine=InProcessEngine, http=http)
 
 
 def test_a_setting_serves_and_the_end_ends_it(place: Place) -> None:
