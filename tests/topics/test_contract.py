@@ -42,10 +42,15 @@ def test_existing_topic_is_not_created_again(log: TopicLog) -> None:
 
 
 def test_topic_made_anew_is_empty(log: TopicLog) -> None:
-    log.create_topic("users")
+    log.create_topic("users", replicas=1)
     log.append("users", [record("a", "1")])
+    before = log.topic_id("users")
+    assert log.topic_id("users") == before
     log.delete_topic("users")
+    with pytest.raises(UnknownTopicError, match="no topic 'users'"):
+        log.topic_id("users")
     log.create_topic("users", partitions=2)
+    assert log.topic_id("users") != before
     assert log.end_offsets([("users", 0), ("users", 1)]) == {("users", 0): 0, ("users", 1): 0}
     assert log.append("users", [record("b", "2", partition=1)]) == {1: (0, 1)}
 

@@ -12,6 +12,7 @@ pytest.importorskip("confluent_kafka")
 from headrace.config import StreamsConfig
 from headrace.errors import BatchError, ConfigError, RetriableError, TaskMigratedError, TopicError
 from headrace.topics.kafka import KafkaLog, administration, batches, times
+from headrace.topics.kafka.clients import Clients, Writer
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import Output, TopicLog
 from tests.topics.kit import commit, everything, keyed, record
@@ -130,6 +131,30 @@ def test_zombie_is_fenced(kafka: KafkaLog) -> None:
     # The next batch finds out that its producer is fenced before it writes, and makes a new one.
     commit(kafka, 1, {"out": [record("k", "next")]})
     assert values(kafka, "out") == ["successor", "next"]
+
+
+def test_task_that_goes_back_and_forth_between_processes_is_written_once(
+    kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_hand: list[bool] = []
+    spare_writer = Clients.spare_writer
+
+    def observed(clients: Clients, transactional_id: str) -> Writer | None:
+        found = spare_writer(clients, transactional_id)
+        at_hand.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Clients, "spare_writer", observed)
+    kafka.create_topic("out")
+    with other_process(kafka) as other:
+        for batch in range(6):
+            log = kafka if batch % 2 else other
+            stage = log.stage("app", batch, "0_0", 0)
+            stage.write("out", [record("k", str(batch))])
+            log.commit_batch("app", batch, [stage.finish({})])
+    assert values(kafka, "out") == [str(batch) for batch in range(6)]
+    # Who has got the task from another process has a writer at hand when it comes again.
+    assert at_hand == [False, False, False, True, True, True]
 
 
 def test_at_least_once_writes_a_replay_again_and_commits_positions_with_the_batch(kafka: KafkaLog) -> None:

@@ -24,10 +24,11 @@ from py4j.java_gateway import (  # type: ignore[import-untyped]
 )
 
 from headrace import Serde, Serdes
-from headrace.kafka_broker.jars import kafka_jars, tools_jars
+from headrace.kafka_broker.jars import kafka_jars, streams_jars, tools_jars
 from headrace.spark.java import find_java
 from headrace.topics.kafka import KafkaLog
-from headrace.topics.partitioner import partition_for
+from headrace.topics.partitioner import default_partitioner, partition_for
+from headrace.windows import SessionWindow, TimeWindow, Windowed
 from tests.topics.kit import everything, record
 
 pytestmark = pytest.mark.kafka
@@ -111,9 +112,10 @@ def test_what_is_written_in_transactions_is_read_once_by_the_console_consumer(ka
 
 @pytest.fixture(scope="module")
 def classes(java: Path) -> Iterator[Any]:
-    """The classes of Kafka's client, to be called from here."""
+    """The classes of Kafka's client and of Kafka Streams, to be called from here."""
     (py4j,) = Path(pyspark.__file__).parent.glob("jars/py4j-*.jar")
-    port = launch_gateway(jarpath=str(py4j), classpath=f"{kafka_jars(java)}/*", java_path=str(java), die_on_exit=True)
+    jars = f"{kafka_jars(java)}/*:{streams_jars(java)}/*"
+    port = launch_gateway(jarpath=str(py4j), classpath=jars, java_path=str(java), die_on_exit=True)
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
     yield gateway.jvm.org.apache.kafka
     gateway.shutdown()
@@ -142,3 +144,36 @@ def test_keys_of_every_serde_go_where_javas_partitioner_sends_them(name: str, cl
     for _ in range(KEYS):
         data = serialize(make())
         assert partition_for(data, PARTITIONS) == partitioner.partitionForKey(bytearray(data), PARTITIONS)
+
+
+# Java's serdes are told from the keys: text, and whole numbers that do not fit into an Integer.
+WINDOWED_KEYS: dict[str, tuple[Serde[Any], Callable[[], Any]]] = {
+    "String": (Serdes.string(), SERDES["string"][1]),
+    "Long": (Serdes.long(), lambda: CHANCE.randrange(1 << 31, 1 << 63)),
+}
+
+
+@pytest.mark.parametrize("kind", ["Time", "Session"])
+@pytest.mark.parametrize("name", WINDOWED_KEYS)
+def test_windowed_keys_are_written_and_go_where_kafka_streams_writes_and_sends_them(
+    name: str, kind: str, classes: Any
+) -> None:
+    inner, make = WINDOWED_KEYS[name]
+    is_session = kind == "Session"
+    serde: Serde[Any] = Serdes.session_windowed(inner) if is_session else Serdes.time_windowed(inner, 500)
+    serialize, choose = serde.serializer("topic", is_key=True), default_partitioner(serde, "topic")
+    assert choose is not None
+    kstream = classes.streams.kstream
+    serializer = getattr(kstream, f"{kind}WindowedSerializer")(
+        getattr(classes.common.serialization, f"{name}Serializer")()
+    )
+    partitioner = kstream.internals.WindowedStreamPartitioner(serializer)
+    window_of = getattr(kstream.internals, f"{kind}Window")
+    for _ in range(KEYS // 4):
+        key, start_ms = make(), CHANCE.randrange(1 << 42)
+        end_ms = start_ms + (CHANCE.randrange(1 << 20) if is_session else 500)
+        ours = Windowed(key, SessionWindow(start_ms, end_ms) if is_session else TimeWindow(start_ms, end_ms))
+        theirs = kstream.Windowed(key, window_of(start_ms, end_ms))
+        assert serialize(ours) == bytes(serializer.serialize("topic", theirs))
+        partitions = partitioner.partitions("topic", theirs, None, PARTITIONS)
+        assert str(partitions) == f"Optional[[{choose('topic', ours, None, PARTITIONS)}]]"

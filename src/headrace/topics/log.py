@@ -94,9 +94,24 @@ class Stage(Protocol):
 class TopicLog(Protocol):
     """A log of topics, for several processes at once. A handle pickles, and opens the log anew where it arrives."""
 
-    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, object] | None = None) -> Topic: ...
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replicas: int | None = None,
+        configs: Mapping[str, object] | None = None,
+    ) -> Topic:
+        """Makes a topic; ``replicas`` are for a log that has them."""
+        ...
+
     def topics(self) -> list[str]: ...
     def describe_topic(self, name: str) -> Topic: ...
+
+    def topic_id(self, name: str) -> str:
+        """Returns what tells a topic from one of the same name that was deleted before."""
+        ...
+
     def delete_topic(self, name: str) -> None: ...
 
     def partition_counts(self) -> dict[str, int]:

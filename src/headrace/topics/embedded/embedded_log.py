@@ -65,7 +65,14 @@ class EmbeddedLog:
         self._sticky: dict[str, Sticky] = {}
         self._is_open = True
 
-    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, object] | None = None) -> Topic:
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replicas: int | None = None,
+        configs: Mapping[str, object] | None = None,
+    ) -> Topic:
         """Makes a topic; all its partitions are empty."""
         topic = new_topic(name, partitions, configs)
 

@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the client's package does not list them
+    ClusterMetadata,
     ConfigResource,
     ConfigSource,
     NewPartitions,
@@ -26,6 +27,7 @@ from headrace.topics.log import Offsets, Topic, TopicPartition
 
 FIRST_ANSWER_S = 6.0
 """How long a cluster may take that was perhaps never there."""
+_FIRST_PIECE_S = 0.5
 ANSWER_S = 60.0
 """How long one may take that has answered before: its brokers may be restarted."""
 _VISIBLE_S = 15.0
@@ -59,15 +61,29 @@ class Administration:
     def partition_counts(self) -> dict[str, int]:
         """Returns all topics but Kafka's own, for offsets and transactions, with their partitions: one question."""
         with self._clients.telling("listing topics"):
-            found = self._clients.admin.list_topics(timeout=self._patience_s).topics
+            found = self._list_topics().topics
         return {name: len(found[name].partitions) for name in sorted(found) if not name.startswith("__")}
 
-    def create(self, name: str, partitions: int, configs: Mapping[str, object] | None) -> Topic:
+    def _list_topics(self) -> ClusterMetadata:
+        """Waits for the first answer in pieces: a client that is refused tries on, and does not tell who waits."""
+        deadline, piece = time.monotonic() + self._patience_s, _FIRST_PIECE_S
+        while not self._clients.has_answered and time.monotonic() + piece < deadline:
+            try:
+                return self._clients.admin.list_topics(timeout=piece)
+            except KafkaException as exception:
+                if error_of(exception).code() not in ABSENT or self._clients.is_refused():
+                    raise
+            piece *= 2
+        return self._clients.admin.list_topics(timeout=max(deadline - time.monotonic(), 0))
+
+    def create(
+        self, name: str, partitions: int, configs: Mapping[str, object] | None, replicas: int | None = None
+    ) -> Topic:
         topic = new_topic(name, partitions, configs)
         new = NewTopic(
             name,
             num_partitions=partitions,
-            replication_factor=self._clients.settings.replication_factor,
+            replication_factor=self._clients.settings.replication_factor if replicas is None else replicas,
             config=dict(topic.configs),
         )
         try:

@@ -22,6 +22,7 @@ from headrace.topics.kafka.administration import ANSWER_S, Administration
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.explaining import error_of, explain
 from headrace.topics.kafka.markers import bounds_of, check_markers, marker_place, own_prefix
+from headrace.topics.kafka.patience import patiently
 from headrace.topics.kafka.reading import read_range
 from headrace.topics.kafka.writing import Appender
 from headrace.topics.log import Committed, Offsets, Receipt, TopicPartition
@@ -32,10 +33,6 @@ _KEY = b"batch"
 _VISIBLE_S = 5.0
 _STEP_S = 0.002
 _OUTWORN_MS = 24 * 3600 * 1000
-_PAUSE_S = 0.05
-_NOT_READY = frozenset(
-    {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
-)
 
 
 @dataclass(frozen=True)
@@ -242,15 +239,7 @@ class Batches:
 
 # Any: the client's futures do not say what they bring.
 def _patiently(ask: Callable[[], Future[Any]]) -> Any:
-    """Asks a group's coordinator, again if it is not ready yet, as on a broker that was started just now."""
-    deadline = time.monotonic() + ANSWER_S
-    while True:
-        try:
-            return ask().result(ANSWER_S)
-        except KafkaException as exception:
-            if error_of(exception).code() not in _NOT_READY or time.monotonic() > deadline:
-                raise
-            time.sleep(_PAUSE_S)
+    return patiently(lambda: ask().result(ANSWER_S), ANSWER_S)
 
 
 def _topic(application: str) -> str:

@@ -21,6 +21,7 @@ from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import TopicPartition
 
 _MOST_READERS = 64
+_MOST_SPARES = 8
 _READER_GROUP = "headrace-reader"
 _LOST = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT})
 
@@ -49,6 +50,8 @@ class Writer:
     producer: Producer
     marker: Marker = field(default_factory=Marker)
     """What the task has committed last."""
+    owner: object = None
+    """The handle that it was made for. Another one may be of an application that was reset: its markers are gone."""
     lost: bool = False
     """Whether its broker has gone away since: librdkafka may hang in the next transaction, so it is thrown away."""
 
@@ -70,6 +73,7 @@ class Clients:
     _groups: dict[str, Consumer] = field(default_factory=dict)
     _readers: OrderedDict[TopicPartition, Reader] = field(default_factory=OrderedDict)
     _writers: dict[str, Writer] = field(default_factory=dict)
+    _spares: OrderedDict[str, Writer] = field(default_factory=OrderedDict)
     _lost: bool = False
     has_answered: bool = False
     """Whether the cluster was ever there."""
@@ -104,13 +108,20 @@ class Clients:
         if error.code() in _LOST:
             self._lost = True
 
+    def is_refused(self) -> bool:
+        """Whether brokers were there and have not let us in."""
+        if self._admin is not None:
+            # What it has to say comes only if it is asked.
+            self._admin.poll(0)
+        return self.refusal is not None
+
     @contextmanager
     def telling(self, doing: str) -> Iterator[None]:
         """Turns exceptions of the client into ours; one that only says that nobody answered is told with its reason."""
         try:
             with explaining(doing, self.servers):
                 yield
-            self.has_answered = True
+            self.has_answered, self.refusal = True, None
         except TimeoutError as error:
             # Of a future: the client has not even kept its own time limit.
             self.renew()
@@ -118,10 +129,7 @@ class Clients:
             raise RetriableError(message) from error
         except RetriableError as error:
             cause = error.__cause__
-            if self._admin is not None:
-                # What it has to say comes only if it is asked.
-                self._admin.poll(0)
-            refusal = self.refusal
+            refusal = self.refusal if self.is_refused() else None
             if refusal is None or not isinstance(cause, KafkaException) or error_of(cause).code() not in ABSENT:
                 raise
             raise explain(refusal, doing, self.servers) from cause
@@ -131,7 +139,8 @@ class Clients:
         """The one for records outside of transactions."""
         with self._lock, explaining("connecting", self.servers):
             if self._producer is None:
-                self._producer = Producer(self.settings.for_producer(), logger=client_logger)
+                settings = {**self.settings.for_producer(), "error_cb": self._note}
+                self._producer = Producer(settings, logger=client_logger)
             return self._producer
 
     def group(self, name: str) -> Consumer:
@@ -198,14 +207,29 @@ class Clients:
             writer = Writer(Producer({**settings, "error_cb": note}, logger=client_logger))
         return writer
 
+    def prepare_writer(self, transactional_id: str) -> None:
+        """Makes a writer ahead of its use, for a task that has moved here and may come again: connecting takes long."""
+        with self._lock:
+            if transactional_id not in self._spares:
+                self._spares[transactional_id] = self.new_writer(transactional_id)
+            if len(self._spares) > _MOST_SPARES:
+                self._spares.popitem(last=False)
+
+    def spare_writer(self, transactional_id: str) -> Writer | None:
+        """Returns a writer that was made ahead; it is not initialized yet."""
+        with self._lock:
+            writer = self._spares.pop(transactional_id, None)
+        return writer if writer is not None and writer.is_usable else None
+
     def take_writer(self, transactional_id: str) -> Writer | None:
         with self._lock:
             return self._writers.pop(transactional_id, None)
 
     def forget_writers(self, prefix: str) -> None:
         with self._lock:
-            for name in [name for name in self._writers if name.startswith(prefix)]:
-                del self._writers[name]
+            for writers in (self._writers, self._spares):
+                for name in [name for name in writers if name.startswith(prefix)]:
+                    del writers[name]
 
     def keep_writer(self, transactional_id: str, writer: Writer) -> None:
         with self._lock:
@@ -217,6 +241,7 @@ class Clients:
             self._readers.clear()
             self._groups.clear()
             self._writers.clear()
+            self._spares.clear()
             self._admin = self._producer = None
         for consumer in consumers:
             consumer.close()

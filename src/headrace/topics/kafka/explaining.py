@@ -43,6 +43,14 @@ _REFUSED = frozenset(
     }
 )
 _LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
+_NOT_POSSIBLE = frozenset(
+    {
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.INVALID_CONFIG,
+        KafkaError.POLICY_VIOLATION,
+    }
+)
 
 
 def is_refusal(error: KafkaError) -> bool:
@@ -80,6 +88,9 @@ def explain(error: KafkaError, doing: str, servers: str) -> StreamsError:
             f"a record is too large ({said}) while {doing}; raise 'max.message.bytes' of the topic and "
             "'producer.max.request.size', or write smaller records"
         )
+        return TopicError(message)
+    if code in _NOT_POSSIBLE:
+        message = f"Kafka at '{servers}' cannot do this while {doing}: {said}; ask for what its brokers allow"
         return TopicError(message)
     if code == KafkaError.INVALID_TIMESTAMP:
         message = (

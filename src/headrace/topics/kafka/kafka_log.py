@@ -32,7 +32,8 @@ class KafkaLog:
 
     ``consumer``, ``producer`` and ``admin`` are settings of librdkafka, in its names or Java's. Clients are shared by
     the handles of a process. Without ``exactly_once`` tasks write outside of transactions: that is cheaper, and a batch
-    that is run again is written again. What differs from the embedded log:
+    that is run again is written again. ``on_replay_difference`` is the application's setting of that name. What differs
+    from the embedded log:
 
     - A task's outputs can be read once its stage is finished, not when the batch is committed: every task has a
       transaction of its own, as in Kafka Streams. Records that are read are committed ones, unless the consumer's
@@ -52,6 +53,7 @@ class KafkaLog:
         admin: Mapping[str, Any] | None = None,
         replication_factor: int = -1,
         exactly_once: bool = True,
+        on_replay_difference: str = "warn",
     ) -> None:
         self._open(
             ClientSettings(
@@ -61,6 +63,7 @@ class KafkaLog:
                 dict(admin or {}),
                 replication_factor,
                 exactly_once,
+                on_replay_difference,
             )
         )
 
@@ -81,9 +84,16 @@ class KafkaLog:
     def bootstrap_servers(self) -> str:
         return self._settings.bootstrap_servers
 
-    def create_topic(self, name: str, *, partitions: int = 1, configs: Mapping[str, object] | None = None) -> Topic:
-        """Makes a topic and returns once brokers know it."""
-        return self._administration.create(name, partitions, configs)
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replicas: int | None = None,
+        configs: Mapping[str, object] | None = None,
+    ) -> Topic:
+        """Makes a topic and returns once brokers know it; without ``replicas`` it has as many as the settings say."""
+        return self._administration.create(name, partitions, configs, replicas)
 
     def topics(self) -> list[str]:
         """Returns the names of all topics in their order, without Kafka's own and those that hold our progress."""
@@ -98,6 +108,10 @@ class KafkaLog:
 
     def describe_topic(self, name: str) -> Topic:
         return self._administration.describe(name)
+
+    def topic_id(self, name: str) -> str:
+        self._administration.describe(name)
+        return self._administration.topic_id(name)
 
     def delete_topic(self, name: str) -> None:
         self._administration.delete(name)
@@ -276,4 +290,5 @@ def _reopen(settings: ClientSettings) -> KafkaLog:
         admin=settings.admin,
         replication_factor=settings.replication_factor,
         exactly_once=settings.exactly_once,
+        on_replay_difference=settings.on_replay_difference,
     )

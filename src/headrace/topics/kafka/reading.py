@@ -103,6 +103,7 @@ class _Reading:
                 if now > deadline:
                     self._complain()
                 if now > renewal:
+                    self._check_let_in()
                     # It may have lost its place for good, when the records there were removed.
                     self._renew()
                     pause *= 2
@@ -117,6 +118,11 @@ class _Reading:
         if self._reader.position > end:
             begin = self._administration.begin_offsets([self._target])[self._target]
             raise out_of_range(self._target, self._reader.position, begin, end)
+
+    def _check_let_in(self) -> None:
+        # As in Java, who is refused is told so; the consumer itself would try on, and say nothing.
+        if self._clients.refusal is not None:
+            raise explain(self._clients.refusal, f"reading topic '{self._target[0]}'", self._clients.servers)
 
     def _renew(self) -> None:
         reader = self._reader

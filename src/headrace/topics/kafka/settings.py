@@ -78,6 +78,8 @@ class ClientSettings:
     """Of topics that are created; -1 leaves it to the brokers."""
     exactly_once: bool = True
     """Whether tasks write in transactions."""
+    on_replay_difference: str = "warn"
+    """What a batch does that is run again and changes its state in another way: ``warn``, or ``fail``."""
 
     @classmethod
     def of(cls, config: StreamsConfig) -> ClientSettings:
@@ -102,13 +104,15 @@ class ClientSettings:
             common | config.prefixed("admin."),
             config.replication_factor,
             config.exactly_once,
+            config.on_replay_difference,
         )
 
     @property
     def identity(self) -> str:
         """Equal for settings that can share clients."""
         each = (sorted(given.items()) for given in (self.consumer, self.producer, self.admin))
-        return repr((self.bootstrap_servers, *each, self.replication_factor, self.exactly_once))
+        own = (self.replication_factor, self.exactly_once, self.on_replay_difference)
+        return repr((self.bootstrap_servers, *each, *own))
 
     def for_consumer(self, group: str) -> dict[str, Any]:
         """Returns the settings of a consumer; it never joins the group."""

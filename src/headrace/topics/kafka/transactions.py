@@ -16,11 +16,12 @@ from dataclasses import replace
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as Place
 
-from headrace.errors import LogError, RetriableError, TopicExistsError, UnknownTopicError
+from headrace.errors import BatchError, LogError, RetriableError, TopicExistsError, UnknownTopicError
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients, Writer
 from headrace.topics.kafka.explaining import error_of, explain
 from headrace.topics.kafka.markers import Bounds, Marker, marker_place
+from headrace.topics.kafka.patience import patiently
 from headrace.topics.kafka.writing import Delivery, flush
 from headrace.topics.log import TopicPartition
 
@@ -60,6 +61,7 @@ class Transaction:
         self._doing = f"committing task {task} of application '{application}'"
         self._administration = administration
         self._writer: Writer | None = None
+        self._has_moved = False
 
     @property
     def is_begun(self) -> bool:
@@ -85,8 +87,10 @@ class Transaction:
 
     def _reused(self) -> Writer | None:
         writer = self._clients.take_writer(self._id)
+        if writer is None or writer.owner is not self._administration or not writer.is_usable:
+            return None
         # A marker in memory is no reason to leave anything out: the application may have been reset since.
-        if writer is None or not writer.is_usable or writer.marker.batch_id >= self._marker.batch_id:
+        if writer.marker.batch_id >= self._marker.batch_id:
             return None
         try:
             writer.producer.begin_transaction()
@@ -100,10 +104,15 @@ class Transaction:
     def _new(self) -> Writer:
         ensure_marker(self._administration, self._place)
         with self._clients.telling(self._doing):
-            writer = self._clients.new_writer(self._id)
+            writer = self._clients.spare_writer(self._id) or self._clients.new_writer(self._id)
+            writer.owner = self._administration
+            # Asked before it has found a broker, it would look for one again only half a second later.
+            writer.producer.list_topics(self._place[0], _CALL_S)
             writer.producer.init_transactions(_CALL_S)
-            place = self._clients.group(self._application).committed([Place(*self._place)], _CALL_S)[0]
+            group = self._clients.group(self._application)
+            place = patiently(lambda: group.committed([Place(*self._place)], _CALL_S), _CALL_S)[0]
             writer.marker = Marker.of(place.offset, place.metadata)
+            self._has_moved = writer.marker.batch_id >= 0
             if writer.marker.batch_id >= self._marker.batch_id:
                 writer.marker.check_replay(self._application, self._task, self._marker)
                 self._compare(writer.marker)
@@ -114,15 +123,21 @@ class Transaction:
 
     def _compare(self, before: Marker) -> None:
         changes = "" if self._changes is None else self._changes()
-        if before.changes and changes and before.changes != changes:
-            logger.warning(
-                "task %s of application '%s': batch %d was run again and has changed its state in another way than at "
-                "first, when its results were written; what user code does must depend on records, state and the time "
-                "of the context only",
-                self._task,
-                self._application,
-                self._marker.batch_id,
+        if not before.changes or not changes or before.changes == changes:
+            return
+        found = (
+            f"task {self._task} of application '{self._application}': batch {self._marker.batch_id} was run again and "
+            "has changed its state in another way than at first, when its results were written; what user code does "
+            "must depend on records, state and the time of the context only"
+        )
+        if self._clients.settings.on_replay_difference == "fail":
+            message = (
+                f"{found}; nothing of this run was kept: correct the code, and go on with on_replay_difference='warn', "
+                "which takes the new state with the old results, or start over with "
+                f"`headrace reset {self._application}`"
             )
+            raise BatchError(message)
+        logger.warning("%s", found)
 
     def _send_offsets(self, producer: Producer, offsets: Mapping[TopicPartition, int], metadata: str = "") -> None:
         group = self._clients.group(self._application).consumer_group_metadata()
@@ -153,6 +168,8 @@ class Transaction:
                 raise
         writer.marker = marker
         self._clients.keep_writer(self._id, writer)
+        if self._has_moved:
+            self._clients.prepare_writer(self._id)
 
     def abort(self) -> None:
         """Takes everything back. If that fails, the next producer of the task does it."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.explaining import error_of, explaining
+from headrace.topics.kafka.explaining import error_of
 from headrace.topics.log import Output, Topic, TopicPartition, Written
 from headrace.topics.spread import Sticky, spread
 
@@ -58,8 +58,7 @@ class Appender:
         # All of them are looked at before the first one is sent.
         parts = list(spread(self._topic(topic), outputs, sticky))
         delivery, producer = Delivery(), self._clients.producer
-        doing = f"writing to topic '{topic}'"
-        with explaining(doing, self._clients.servers):
+        with self._clients.telling(f"writing to topic '{topic}'"):
             for partition, part in parts:
                 produce(producer, topic, partition, part, delivery, every=True)
             flush(producer, delivery)
