@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from headrace.metrics.names import CLIENT, NODE, STATE, TASK, THREAD, TOPIC, MetricName, Metrics
+from headrace.metrics.names import CACHE, CLIENT, NODE, STATE, TASK, THREAD, TOPIC, MetricName, Metrics
 from headrace.metrics.prometheus import prometheus_text
 from headrace.metrics.recording import Recording, rates_by
+from headrace.runtime.measures import Measure
 from tests.web.kit import Batch, TaskFigures
 
 
@@ -42,9 +43,9 @@ def test_tasks_have_metrics_of_their_own() -> None:
         counters={"dropped-records-total": 2},
         consumed={"words": 100},
         produced={"out": 40, "letters": 1},
-        nodes={"process/count": 100, "errors/count": 1, "dropped/count": 2},
+        nodes={"process/count": 100, "errors/count": 1, "dropped/count": 2, "late/count": 1, "letters/letters": 1},
     )
-    recording.add(Batch(records_in=100), [figures], dead_letters="letters")
+    recording.add(Batch(records_in=100), [figures])
     values = recording.values()
     assert values[MetricName("process-total", TASK, TASK_TAGS)] == 100
     assert values[MetricName("process-latency-avg", TASK, TASK_TAGS)] == 5.0
@@ -55,6 +56,7 @@ def test_tasks_have_metrics_of_their_own() -> None:
     assert values[MetricName("process-total", NODE, node)] == 100
     assert values[MetricName("skipped-records-total", NODE, node)] == 1
     assert values[MetricName("dropped-records-total", NODE, node)] == 2
+    assert values[MetricName("late-records-total", NODE, node)] == 1
     assert recording.summary()["dead-letters-total"] == 1
 
 
@@ -81,6 +83,36 @@ def test_latencies_forget() -> None:
     recording.add(Batch(duration_ms=10.0, phases={"run": 8.0}))
     values = recording.values()
     assert values[MetricName("process-latency-max", THREAD, THREAD_TAGS)] == 8.0
+
+
+def test_measures_are_weighed_by_how_often_they_were_taken() -> None:
+    recording = Recording("app", clock=Clock())
+    first = {"record-lateness": Measure(9, 90.0, 0.0, 60.0), "hit-ratio/counts": Measure(4, 3.0, 0.75, 0.75)}
+    second = {"record-lateness": Measure(1, 110.0, 110.0, 110.0), "hit-ratio/counts": Measure(4, 1.0, 0.25, 0.25)}
+    for measures in (first, second):
+        recording.add(Batch(), [TaskFigures("0_1", measures=measures)])
+    values = recording.values()
+    assert values[MetricName("record-lateness-avg", TASK, TASK_TAGS)] == 20.0
+    assert values[MetricName("record-lateness-max", TASK, TASK_TAGS)] == 110.0
+    cache = (*TASK_TAGS, ("record-cache-id", "counts"))
+    found = [values[MetricName(f"hit-ratio-{what}", CACHE, cache)] for what in ("avg", "min", "max")]
+    assert found == [0.5, 0.25, 0.75]
+
+
+def test_punctuations_count_for_the_task_and_for_the_thread() -> None:
+    recording = Recording("app", clock=Clock())
+    recording.add(Batch(), [TaskFigures("0_1", measures={"punctuate-latency": Measure(2, 6.0, 2.0, 4.0)})])
+    values = recording.values()
+    for group, tags in ((TASK, TASK_TAGS), (THREAD, THREAD_TAGS)):
+        found = [
+            values[MetricName(f"punctuate-{what}", group, tags)] for what in ("total", "latency-avg", "latency-max")
+        ]
+        assert found == [2, 3.0, 4.0]
+
+
+def test_what_remains_is_no_counter() -> None:
+    assert not MetricName("restore-remaining-records-total", TASK).is_counter
+    assert MetricName("restore-total", TASK).is_counter
 
 
 def test_a_metric_is_added_up_over_tasks() -> None:

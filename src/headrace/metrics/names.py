@@ -36,7 +36,8 @@ class MetricName:
     @property
     def is_counter(self) -> bool:
         """Whether it only ever grows."""
-        return self.name.endswith("-total")
+        # What remains is a total in Kafka Streams' names only.
+        return self.name.endswith("-total") and "-remaining-" not in self.name
 
 
 # Any: numbers mostly; what an application is called and the state it is in are text.

@@ -8,10 +8,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from headrace.metrics.names import BATCH, CLIENT, NODE, STATE, TASK, THREAD, TOPIC, MetricName
+from headrace.metrics.names import BATCH, CACHE, CLIENT, NODE, STATE, TASK, THREAD, TOPIC, MetricName
+from headrace.runtime.measures import Measure
 
 _WINDOW_S = 30.0
 _STEP_S = 1.0
+_AT_NODES = {"dropped": "dropped-records", "errors": "skipped-records", "late": "late-records"}
+
+Tags = tuple[tuple[str, str], ...]
 
 
 class TaskFigures(Protocol):
@@ -37,6 +41,10 @@ class TaskFigures(Protocol):
     def produced(self) -> Mapping[str, int]: ...
     @property
     def nodes(self) -> Mapping[str, int]: ...
+    @property
+    def measures(self) -> Mapping[str, Measure]: ...
+    @property
+    def restored(self) -> int: ...
 
 
 @runtime_checkable
@@ -88,24 +96,24 @@ class _Counter:
         return 0.0
 
 
-class _Times:
-    """How long something takes: the mean and the longest of the last half minute."""
+class _Measured:
+    """What was measured in the last half minute: the mean, the least and the most."""
 
     __slots__ = ("_seen",)
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, float, float]] = deque(maxlen=1000)
+        self._seen: deque[tuple[float, Measure]] = deque(maxlen=1000)
 
-    def add(self, milliseconds: float, weight: float, now: float) -> None:
-        self._seen.append((now, milliseconds, weight))
+    def add(self, measure: Measure, now: float) -> None:
+        self._seen.append((now, measure))
 
-    def figures(self, now: float) -> tuple[float, float]:
-        recent = [(value, weight) for at, value, weight in self._seen if now - at <= _WINDOW_S]
-        if not recent:
-            return 0.0, 0.0
-        weights = sum(weight for _, weight in recent)
-        mean = sum(value * weight for value, weight in recent) / weights if weights else 0.0
-        return mean, max(value for value, _ in recent)
+    def figures(self, now: float) -> tuple[float, float, float]:
+        recent = [measure for at, measure in self._seen if now - at <= _WINDOW_S]
+        times = sum(each.times for each in recent)
+        if not times:
+            return 0.0, 0.0, 0.0
+        mean = sum(each.total for each in recent) / times
+        return mean, min(each.least for each in recent), max(each.most for each in recent)
 
 
 class Recording:
@@ -117,17 +125,17 @@ class Recording:
         self._thread = (("thread-id", f"{client_id}-StreamThread-1"),)
         self._lock = threading.Lock()
         self._counters: dict[MetricName, _Counter] = {}
-        self._times: dict[MetricName, _Times] = {}
+        self._measured: dict[MetricName, _Measured] = {}
         self._gauges: dict[MetricName, Any] = {}
         self._totals: dict[str, float] = {}
         self._last: dict[str, Any] = {}
 
-    def add(self, batch: BatchFigures, tasks: Iterable[TaskFigures] = (), *, dead_letters: str | None = None) -> None:
-        """Keeps what a micro-batch has done; ``dead_letters`` is the topic of those."""
+    def add(self, batch: BatchFigures, tasks: Iterable[TaskFigures] = ()) -> None:
+        """Keeps what a micro-batch has done."""
         now = self._clock()
         with self._lock:
             for task in tasks:
-                self._add_task(task, now, dead_letters)
+                self._add_task(task, now)
             self._add_batch(batch, now)
 
     def _add_batch(self, batch: BatchFigures, now: float) -> None:
@@ -150,14 +158,14 @@ class Recording:
             ("late-records-total", batch.late),
         ):
             self._totals[name] = self._totals.get(name, 0) + amount
-        self._time("process-latency", THREAD, thread, batch.phases.get("run", batch.duration_ms), 1, now)
-        self._time("commit-latency", THREAD, thread, batch.phases.get("publish", 0.0), 1, now)
-        self._time("poll-latency", THREAD, thread, batch.phases.get("wait", 0.0), 1, now)
+        self._time("process-latency", THREAD, thread, batch.phases.get("run", batch.duration_ms), now)
+        self._time("commit-latency", THREAD, thread, batch.phases.get("publish", 0.0), now)
+        self._time("poll-latency", THREAD, thread, batch.phases.get("wait", 0.0), now)
         for phase, milliseconds in batch.phases.items():
             tags = (*thread, ("phase", phase))
-            self._time("phase-latency", BATCH, tags, milliseconds, 1, now)
+            self._time("phase-latency", BATCH, tags, milliseconds, now)
             self._count("phase-time", BATCH, tags, milliseconds, now)
-        self._time("batch-latency", BATCH, thread, batch.duration_ms, 1, now)
+        self._time("batch-latency", BATCH, thread, batch.duration_ms, now)
         self._gauges |= {
             MetricName("records-lag", CLIENT, self._client): batch.lag,
             MetricName("state-rows", CLIENT, self._client): batch.state_rows,
@@ -173,45 +181,67 @@ class Recording:
             "chunk-rows": batch.chunk_rows,
         }
 
-    def _add_task(self, task: TaskFigures, now: float, dead_letters: str | None) -> None:
+    def _add_task(self, task: TaskFigures, now: float) -> None:
         tags = (*self._thread, ("task-id", task.task))
         processed = sum(task.consumed.values()) or task.records
         self._count("process", TASK, tags, processed, now)
         if processed:
-            self._time("process-latency", TASK, tags, task.seconds * 1000 / processed, processed, now)
-        self._time("batch-latency", TASK, tags, task.seconds * 1000, 1, now)
+            total_ms = task.seconds * 1000
+            each_ms = total_ms / processed
+            self._measure("process-latency", TASK, tags, Measure(processed, total_ms, each_ms, each_ms), now)
+        self._time("batch-latency", TASK, tags, task.seconds * 1000, now)
         self._count("commit", TASK, tags, 1, now)
         self._gauges[MetricName("num-rows", STATE, tags)] = task.rows
         self._gauges[MetricName("chunk-rows", STATE, tags)] = task.chunk_rows
+        self._count("restore", TASK, tags, task.restored, now)
+        # A task that reports has all its rows.
+        self._gauges[MetricName("restore-remaining-records-total", TASK, tags)] = 0
         for name, value in task.counters.items():
             self._count(name.removesuffix("-total"), TASK, tags, value, now)
         for topic, records in task.consumed.items():
             self._count("records-consumed", TOPIC, (*tags, ("topic-name", topic)), records, now)
         for topic, records in task.produced.items():
             self._count("records-produced", TOPIC, (*tags, ("topic-name", topic)), records, now)
-            if topic == dead_letters:
-                self._totals["dead-letters-total"] = self._totals.get("dead-letters-total", 0) + records
-                self._count("dead-letters", THREAD, self._thread, records, now)
         for name, records in task.nodes.items():
-            what, _, node = name.partition("/")
-            metric = {"dropped": "dropped-records", "errors": "skipped-records"}.get(what, what)
-            self._count(metric, NODE, (*tags, ("processor-node-id", node)), records, now)
+            what, _, where = name.partition("/")
+            if what == "letters":
+                self._add_letters(records, now)
+            else:
+                self._count(_AT_NODES.get(what, what), NODE, (*tags, ("processor-node-id", where)), records, now)
+        for name, measure in task.measures.items():
+            self._add_measure(name, measure, tags, now)
 
-    def _count(self, name: str, group: str, tags: tuple[tuple[str, str], ...], amount: float, now: float) -> None:
+    def _add_letters(self, records: int, now: float) -> None:
+        self._totals["dead-letters-total"] = self._totals.get("dead-letters-total", 0) + records
+        self._count("dead-letters", THREAD, self._thread, records, now)
+
+    def _add_measure(self, name: str, measure: Measure, tags: Tags, now: float) -> None:
+        what, _, store = name.partition("/")
+        if store:
+            self._measure(what, CACHE, (*tags, ("record-cache-id", store)), measure, now)
+            return
+        self._measure(what, TASK, tags, measure, now)
+        if what == "punctuate-latency":
+            self._count("punctuate", TASK, tags, measure.times, now)
+            self._count("punctuate", THREAD, self._thread, measure.times, now)
+            self._measure(what, THREAD, self._thread, measure, now)
+
+    def _count(self, name: str, group: str, tags: Tags, amount: float, now: float) -> None:
         key = MetricName(name, group, tags)
         counter = self._counters.get(key)
         if counter is None:
             counter = self._counters[key] = _Counter()
         counter.add(amount, now)
 
-    def _time(
-        self, name: str, group: str, tags: tuple[tuple[str, str], ...], milliseconds: float, weight: float, now: float
-    ) -> None:
+    def _time(self, name: str, group: str, tags: Tags, milliseconds: float, now: float) -> None:
+        self._measure(name, group, tags, Measure(1, milliseconds, milliseconds, milliseconds), now)
+
+    def _measure(self, name: str, group: str, tags: Tags, measure: Measure, now: float) -> None:
         key = MetricName(name, group, tags)
-        times = self._times.get(key)
-        if times is None:
-            times = self._times[key] = _Times()
-        times.add(milliseconds, weight, now)
+        measured = self._measured.get(key)
+        if measured is None:
+            measured = self._measured[key] = _Measured()
+        measured.add(measure, now)
 
     def summary(self) -> dict[str, Any]:
         """Returns what concerns the whole application, by plain names; nothing before the first micro-batch."""
@@ -226,16 +256,22 @@ class Recording:
             for key, counter in self._counters.items():
                 found[MetricName(f"{key.name}-total", key.group, key.tags)] = _whole(counter.total)
                 found[MetricName(f"{key.name}-rate", key.group, key.tags)] = counter.rate(now)
-            for key, times in self._times.items():
-                mean, most = times.figures(now)
+            for key, measured in self._measured.items():
+                mean, least, most = measured.figures(now)
                 found[MetricName(f"{key.name}-avg", key.group, key.tags)] = mean
                 found[MetricName(f"{key.name}-max", key.group, key.tags)] = most
+                if key.group == CACHE:
+                    found[MetricName(f"{key.name}-min", key.group, key.tags)] = least
             found |= self._gauges
         return found
 
     def client_metric(self, name: str) -> MetricName:
         """Returns the name of a metric of the whole application."""
         return MetricName(name, CLIENT, self._client)
+
+    def task_metric(self, name: str, task: str) -> MetricName:
+        """Returns the name of a metric of a task."""
+        return MetricName(name, TASK, (*self._thread, ("task-id", task)))
 
 
 def _whole(value: float) -> float:

@@ -86,7 +86,7 @@ def _aggregate_cached(operation: StreamAggregate, node: Node) -> Edge:
     initializer, aggregator, drop, fail = operation.initializer, operation.aggregator, node.drop, node.fail
     store, task = node.store(operation.store), node.task
     get_pair, put_pair, dirty = store.get_pair, store.put_pair, store.dirty
-    get_dirty, warn = dirty.get, warner(node, aggregator)
+    get_dirty, warn = store.look, warner(node, aggregator)
     forward_flushes(store, node, send_old=operation.send_old)
 
     def process(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
@@ -195,7 +195,7 @@ def _count_inline(operation: StreamCount, node: Node) -> Edge:
 def _count_cached(operation: StreamCount, node: Node) -> Edge:
     store, drop, fail, task = node.store(operation.store), node.drop, node.fail, node.task
     get_pair, put_pair, dirty = store.get_pair, store.put_pair, store.dirty
-    get_dirty = dirty.get
+    get_dirty = store.look
     forward_flushes(store, node, send_old=operation.send_old)
 
     def count(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:

@@ -162,6 +162,7 @@ class Faults:
         # What stops the task takes its outputs with it, but not the letters that tell why.
         collector = self._state.collector if resumes else self._state.last_letters
         for letter in response.dead_letters:
+            self._state.count_at("letters", letter.topic)
             collector.add(letter.topic, (None, letter.timestamp_ms, letter.key, letter.value, tuple(letter.headers)))
         if resumes:
             self._state.drop()

@@ -12,6 +12,7 @@ from headrace.operators import getter as table_getter
 from headrace.operators.base import with_made_functions
 from headrace.record import Change
 from headrace.runtime.context import NodeContext
+from headrace.runtime.counting import counting, measuring
 from headrace.runtime.sinks import sink_edge
 from headrace.runtime.task_state import TaskState
 from headrace.topics.log import Headers
@@ -71,16 +72,6 @@ def _changes_as_values(edge: Edge) -> Edge:
     return adapt
 
 
-def _counting(edge: Edge, counts: dict[str, int], name: str) -> Edge:
-    """Counts what a node gets; paid per record, so only at the recording level DEBUG."""
-
-    def count(*arguments: Any) -> None:
-        counts[name] = counts.get(name, 0) + 1
-        edge(*arguments)
-
-    return count
-
-
 def _takes(node: AnyNode) -> EdgeKind:
     return node.operation.takes if isinstance(node, ProcessorNode) else "stream"
 
@@ -110,14 +101,15 @@ class Lowering:
             elif isinstance(node, SinkNode):
                 self._edges[name] = sink_edge(node, self._state)
             if self._counts and name in self._edges:
-                self._edges[name] = _counting(self._edges[name], self._state.node_counts, f"process/{name}")
+                self._edges[name], self._state.process_counts[name] = counting(self._edges[name], _takes(node))
         # Lowering goes from the leaves up, but processors are initialised from the sources down.
         self._state.reverse_actions()
         sources = [name for name, node in self._nodes.items() if isinstance(node, SourceNode)]
+        edges = {name: self.forward(name) for name in sources}
         if self._counts:
-            counts = self._state.node_counts
-            return {name: _counting(self.forward(name), counts, f"process/{name}") for name in sources}
-        return {name: self.forward(name) for name in sources}
+            for name in sources:
+                edges[name], self._state.lateness[name] = measuring(edges[name], self._state)
+        return edges
 
     def forward(self, name: str) -> Edge:
         """Returns the edge from a node to all its children."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, SerializationError, StreamsError
 from headrace.operators.base import Edge
+from headrace.runtime.counting import count_hits
 from headrace.runtime.faults import Faults
 from headrace.runtime.lower import AnyNode, Lowering
 from headrace.runtime.merging import merge_by_time
@@ -82,6 +83,10 @@ class Task:
                 default_value_serde=config.default_value_serde,
                 topic=f"{config.application_id}-{builder.name}-changelog",
             )
+            if store.cached and config.metrics_recording_level != "INFO":
+                take = count_hits(store, engine)
+                if take is not None:
+                    self.state.hit_ratios[builder.name] = take
             self.state.add_store(builder.name, store)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +13,8 @@ from headrace.operators.base import DECIDED, Cell
 from headrace.processor import PunctuationType
 from headrace.record import Headers as UserHeaders
 from headrace.runtime.collector import Collector
+from headrace.runtime.late_samples import LateSamples
+from headrace.runtime.measures import Measure, Readings
 from headrace.runtime.punctuation import PunctuationQueue, Schedule, first_deadline
 from headrace.state import StoreBuilder
 from headrace.state.overlay import OverlayEngine
@@ -55,6 +58,7 @@ class TaskState:
         "_global_stores",
         "_init_actions",
         "_now",
+        "_punctuated",
         "_starting",
         "_stores",
         "cells",
@@ -63,12 +67,16 @@ class TaskState:
         "dropped",
         "faults",
         "has_processors",
+        "hit_ratios",
         "last_letters",
         "late_records",
+        "late_samples",
+        "lateness",
         "node_counts",
         "offset",
         "origin",
         "partitions_of",
+        "process_counts",
         "raw",
         "raw_origin",
         "remembered",
@@ -111,7 +119,16 @@ class TaskState:
         self.dropped = 0
         self.late_records = 0
         self.node_counts: dict[str, int] = {}
-        """What nodes have counted since they were asked last, by what it was and the node's name."""
+        """What rarely happens at nodes, since they were asked last, by what it was and the node's name."""
+        # What is counted for every record, at the recording level DEBUG only: functions that take it away.
+        self.process_counts: dict[str, Callable[[], int]] = {}
+        """Records by node; sources have theirs in ``lateness``."""
+        self.lateness: dict[str, Callable[[], Measure]] = {}
+        """By source."""
+        self.hit_ratios: dict[str, Callable[[], Measure]] = {}
+        """Of caches, by store."""
+        self.late_samples = LateSamples()
+        self._punctuated = Readings()
         self._now = host.now_ms
         self._starting = True
         self._stores: dict[str, Any] = {}
@@ -172,6 +189,8 @@ class TaskState:
         self.dropped += 1
         self.late_records += 1
         self.count_at("dropped", node)
+        self.count_at("late", node)
+        self.late_samples.add((node, key, value, timestamp_ms, window, close_time_ms, self.origin, self.offset))
         hook = self.config.on_late
         if hook is None:
             return
@@ -198,12 +217,18 @@ class TaskState:
         name = f"{what}/{node}"
         self.node_counts[name] = self.node_counts.get(name, 0) + 1
 
-    def take_node_counts(self) -> dict[str, int]:
-        """Returns what nodes have counted, and begins anew."""
-        counts = dict(self.node_counts)
-        # The same mapping: nodes that count have it at hand.
-        self.node_counts.clear()
-        return counts
+    def take_figures(self) -> tuple[dict[str, int], dict[str, Measure]]:
+        """Returns what nodes have counted and what was measured, each by what it was, and begins anew."""
+        counts, self.node_counts = self.node_counts, {}
+        lateness = {source: take() for source, take in self.lateness.items()}
+        counts |= {f"process/{node}": grown for node, take in self.process_counts.items() if (grown := take())}
+        counts |= {f"process/{source}": each.times for source, each in lateness.items() if each.times}
+        measures = {
+            "record-lateness": Measure.merged(lateness.values()),
+            "punctuate-latency": self._punctuated.take(),
+            **{f"hit-ratio/{store}": Measure.merged([take()]) for store, take in self.hit_ratios.items()},
+        }
+        return counts, {name: each for name, each in measures.items() if each is not None}
 
     def metrics(self) -> dict[str, float]:
         """Returns the task's counters under Kafka Streams' names."""
@@ -242,6 +267,7 @@ class TaskState:
         """Runs one punctuation, during which there is no record at hand."""
         at_hand = self.origin, self.offset
         self.origin, self.offset = None, -1
+        begun = time.perf_counter()
         try:
             schedule.callback(now_ms)
         except DECIDED:
@@ -249,6 +275,7 @@ class TaskState:
         except Exception as error:
             self.faults.punctuation_failed(schedule.node, error, now_ms)
         finally:
+            self._punctuated.add((time.perf_counter() - begun) * 1000)
             self.origin, self.offset = at_hand
 
     def on_init(self, node: str, action: Callable[[], None]) -> None:

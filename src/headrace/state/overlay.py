@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from headrace.state.changes import Changes
 from headrace.state.engine import Engine, Row, in_chunks
@@ -32,6 +32,16 @@ class OverlayEngine:
         self._rows: SortedRows[bytes | None] = SortedRows()
         # Disjoint and in order; what is written into a range later lies in the rows, which go before the ranges.
         self._ranges: list[tuple[bytes, bytes]] = []
+
+    def on_read(self, listener: Callable[[], None]) -> None:
+        """Calls a function whenever a row has to be read from the base."""
+        below = self.base.get
+
+        def read(key: bytes) -> bytes | None:
+            listener()
+            return below(key)
+
+        self._below = read
 
     def get(self, key: bytes) -> bytes | None:
         rows = self._rows.values

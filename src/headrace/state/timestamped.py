@@ -35,7 +35,7 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
     ValueAndTimestamp(value=1, timestamp_ms=10)
     """
 
-    __slots__ = ("_budget", "_cache_bytes", "_values", "_with_timestamp", "get_pair", "inline", "put_pair")
+    __slots__ = ("_budget", "_cache_bytes", "_values", "_with_timestamp", "get_pair", "inline", "look", "put_pair")
 
     kind: ClassVar[str] = "timestamped_key_value"
 
@@ -49,6 +49,8 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
     Its values are (value, timestamp_ms) or None without a cache. With a cache they are (value or None, timestamp_ms,
     headers, origin, offset), the entry updated last at the end; the first entry of a key must come from ``put_pair``.
     """
+    look: Callable[[Any], Any]
+    """Returns the entry of a key in ``dirty``, or None."""
 
     def __init__(
         self,
@@ -75,6 +77,7 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
             # What is dirty below has been let go already; what the cache holds back is this store's.
             self.dirty = {}
             self.get_pair = self._cached_get()
+        self.look = self.dirty.get
         self.init(self.task)
 
     def init(self, task: TaskLink) -> None:
