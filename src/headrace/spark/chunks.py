@@ -136,6 +136,11 @@ class ChunkLog:
         known = version == EMPTY if version.sequence == 0 else following.previous == version.id
         return self._from(version.sequence + 1) if known else None
 
+    def rows_after(self, version: Version) -> int:
+        """Returns about how many rows follow a version: as if all chunks had the same number of them."""
+        kept = self._last - self._first + 1
+        return self.weight * (self._last - version.sequence) // kept if kept > 0 else 0
+
     def everything(self) -> Iterator[tuple[Version, Chunk]]:
         """Returns all chunks: what an empty copy needs."""
         return self._from(self._first)

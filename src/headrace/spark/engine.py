@@ -56,6 +56,7 @@ class SparkEngine:
         self._keep_open = keep_open
         self._stopping = threading.Event()
         self._paused = threading.Event()
+        self._query: Query | None = None
         self._metrics: dict[str, Any] = {}
         self._tasks: set[str] | None = None
 
@@ -95,8 +96,12 @@ class SparkEngine:
             paused=self._paused,
             is_outdated=self._watch(),
         )
-        query.run(planner, on_batch=self._on_batch, stopping=self._stopping)
-        return not planner.outdated
+        self._query = query
+        try:
+            query.run(planner, on_batch=self._on_batch, stopping=self._stopping)
+        finally:
+            self._query = None
+        return self._stopping.is_set() or not planner.outdated
 
     def _watch(self) -> Callable[[], bool]:
         """Returns how to find out that there are other topics or partitions to read than before."""
@@ -140,6 +145,12 @@ class SparkEngine:
 
     def stop(self) -> None:
         self._stopping.set()
+
+    def cancel(self) -> None:
+        self._stopping.set()
+        query = self._query
+        if query is not None:
+            query.cancel()
 
     def pause(self) -> None:
         self._paused.set()

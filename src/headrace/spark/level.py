@@ -1,4 +1,4 @@
-"""A level as Spark runs it: one stateful operator, grouped by task. What does not concern the level passes through."""
+"""A level in a worker: its tasks, one after the other. What does not concern the level passes through."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 
 import pandas as pd
 from pyspark import TaskContext
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from headrace.spark.application import Payload
 from headrace.spark.chunks import Head
@@ -23,9 +21,6 @@ PLAN_PROPERTY = "headrace.plan"
 """Local property of the job in which tasks find their plan."""
 
 _HEAD = 0
-# As objects: from a text, Spark's JVM would have to make them for each task anew.
-_SEQUENCE = StructType([StructField("sequence", LongType())])
-_DATA = StructType([StructField("data", BinaryType())])
 
 _runners: OrderedDict[str, TaskRunner] = OrderedDict()
 _plans: OrderedDict[str, Plan] = OrderedDict()
@@ -60,34 +55,20 @@ class SparkCells:
         self._cells.removeKey((sequence,))
 
 
-class LevelProcessor(StatefulProcessor):
-    """Runs the tasks of one level. Spark makes a new one for every partition and batch: what lasts is in the module."""
-
-    def __init__(self, payload: Payload, level: int) -> None:
-        self._payload = payload
-        self._level = level
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Opens the state of this partition."""
-        self._cells = SparkCells(handle.getMapState("chunks", _SEQUENCE, _DATA))
-
-    # Any: pyspark declares the rows of two interfaces as one.
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[pd.DataFrame]:
-        """Runs one task, or lets its rows pass."""
-        found: list[pd.DataFrame] = list(rows)
-        application = self._payload.open()
-        place = application.layout.by_key[key[0]]
-        if place.level != self._level:
-            yield from found
-            return
-        context = _context()
-        runner = _runner(self._payload)
-        produced = runner.run(place, _plan(context), _rows(found), self._cells, context.attemptNumber())
-        if produced:
-            yield _frame(produced)
-
-    def close(self) -> None:
-        """Nothing is open that would have to be closed with the partition."""
+# Any: pyspark's handles have no useful types.
+def run_task(
+    payload: tuple[bytes, str], level: int, key: str, rows: Iterator[pd.DataFrame], cells: Any
+) -> Iterator[pd.DataFrame]:
+    """Runs one task of a level, or lets its rows pass."""
+    found, own = list(rows), Payload(*payload)
+    place = own.open().layout.by_key[key]
+    if place.level != level:
+        yield from found
+        return
+    context = _context()
+    produced = _runner(own).run(place, _plan(context), _rows(found), SparkCells(cells), context.attemptNumber())
+    if produced:
+        yield _frame(produced)
 
 
 class PlainLevel:

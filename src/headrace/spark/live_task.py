@@ -41,12 +41,13 @@ class LiveTask:
         part = next(part for part in program.parts if part.id == place.id.subtopology)
         builders = [topology.store_builders[store] for store in part.state_stores]
         self._copy: WorkingCopy | None = None
+        self._restored = 0
         if builders:
             assert chunks is not None, "a program with stores runs with Spark's state"
             self._copy = WorkingCopy(application.directory / place.name)
         try:
             if self._copy is not None and chunks is not None:
-                self._copy.catch_up(chunks)
+                self._restored = self._copy.catch_up(chunks)
             remembered = chunks.remembered if chunks is not None else b""
             self.host = WorkerHost(program, application.log, self._engine, tables)
             self.host.clock_ms = clock_ms
@@ -129,6 +130,11 @@ class LiveTask:
         grown = {name: value - self._counted.get(name, 0) for name, value in counts.items()}
         self._counted = counts
         return {name: value for name, value in grown.items() if value}
+
+    def take_restored(self) -> int:
+        """Returns how many rows were restored for this task, once."""
+        restored, self._restored = self._restored, 0
+        return restored
 
     def end(self) -> None:
         """Ends a batch on the copy."""

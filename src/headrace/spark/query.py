@@ -21,7 +21,8 @@ from headrace.spark.durable import write_durably
 from headrace.spark.failures import reason
 from headrace.spark.jvm import jvm_exit_code
 from headrace.spark.layout import Layout, Program
-from headrace.spark.level import LevelProcessor, PlainLevel
+from headrace.spark.level import PlainLevel
+from headrace.spark.level_processor import LevelProcessor
 from headrace.spark.plan import PlanFiles
 from headrace.spark.planner import BatchSource
 from headrace.spark.receipts import HEARTBEAT, SCHEMA
@@ -56,6 +57,9 @@ class Query:
     ) -> None:
         self._config = next(iter(programs.values())).config
         self._keep_open = keep_open
+        # Any: Spark's handle, of which there are two kinds.
+        self._started: Any = None
+        self._is_cancelled = False
         self._checkpoint = checkpoint
         self._directory = directory
         check_master(self._config)
@@ -111,15 +115,25 @@ class Query:
             logger.info("starting the query and its Python workers")
             frame = self._levels(session, payload)
             writer = frame.writeStream.foreachBatch(runner).queryName(self.application.id)
-            query = writer.option("checkpointLocation", str(self._checkpoint)).start()
-            self._await(query, runner)
+            self._started = writer.option("checkpointLocation", str(self._checkpoint)).start()
+            self._await(self._started, runner)
         finally:
+            self._started = None
             close_session(session)
+
+    def cancel(self) -> None:
+        """Ends the query in the middle of its batch, which is run again at the next start; from any thread."""
+        started = self._started
+        if started is not None:
+            self._is_cancelled = True
+            started.stop()
 
     def _await(self, query: Any, runner: BatchRunner) -> None:
         try:
             query.awaitTermination()
         except Exception as error:
+            if self._is_cancelled:
+                return
             failure = runner.failure or error
             if isinstance(failure, StreamsError):
                 raise failure from failure.__cause__

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from headrace.runtime.late_samples import LateSample
+from headrace.runtime.measures import Measure
 from headrace.runtime.task import TaskId
 from headrace.spark.failures import Failure
 from headrace.topics.log import Receipt
@@ -76,6 +78,12 @@ class TaskReport:
     """Records that it has given away, by topic; those for other tasks included."""
     nodes: Mapping[str, int] = field(default_factory=dict)
     """What nodes have counted, by what was counted and the node's name: ``dropped/parse``."""
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+    """What was measured, by what it was."""
+    late: Sequence[LateSample] = ()
+    """Some of the late records."""
+    restored: int = 0
+    """Rows that its working copy lacked, and that were restored before the batch."""
 
     def to_row(self) -> Row:
         return Row(self.task, REPORT, 0, pickle.dumps(self))

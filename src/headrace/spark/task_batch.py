@@ -92,6 +92,7 @@ class TaskBatch:
                 stage.write(topic, written)
             receipt = stage.finish(positions)
         clock_ms = task.next_wall_clock_ms
+        nodes, measures = task.state.take_figures()
         report = TaskReport(
             self.place.key,
             receipt,
@@ -103,7 +104,10 @@ class TaskBatch:
             counters=live.new_counts(),
             consumed={topic: count for topic, count in consumed.items() if count},
             produced=produced,
-            nodes=task.state.take_node_counts(),
+            nodes=nodes,
+            measures=measures,
+            late=task.state.late_samples.take(),
+            restored=live.take_restored(),
         )
         return sent, report
 

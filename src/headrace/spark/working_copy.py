@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -24,10 +25,13 @@ _OWN = "."
 _VERSION, _BOOT = b"version", b"boot"
 _SEAL = "seal"
 _RUNNING = "running"
+_RESTORING = "restoring"
 _NOTE_LENGTH = 64
 _UNKNOWN = Version(-1, "")
 _AT_ONCE = 100_000
 """Rows that are restored in one transaction."""
+_STALE_S = 60.0
+"""A note of a restoration that is older was left by a process that is gone."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,8 @@ class WorkingCopy:
         """Returns whether the file is as the last one who wrote to it has left it."""
         return _is_sealed(self._directory)
 
-    def catch_up(self, log: ChunkLog) -> None:
-        """Brings the copy to the version of the chunks: by those it misses, or all of them."""
+    def catch_up(self, log: ChunkLog) -> int:
+        """Brings the copy to the version of the chunks: by those it misses, or all of them; returns how many rows."""
         # Another process may have brought it further.
         self.version = self._read_version()
         chunks = log.after(self.version)
@@ -100,16 +104,22 @@ class WorkingCopy:
             self.version = EMPTY
             chunks = log.everything()
         steps: list[StoreChanges] = []
-        rows, version = 0, self.version
-        for version, chunk in chunks:
-            steps.append(chunk.unpacked())
-            rows += chunk.rows
-            if rows >= _AT_ONCE:
-                # The version says how far it has come, so a copy that is left here can be completed.
+        restored, rows, version = 0, 0, self.version
+        note = self._directory / _RESTORING
+        try:
+            for version, chunk in chunks:
+                steps.append(chunk.unpacked())
+                rows += chunk.rows
+                if rows >= _AT_ONCE:
+                    # The version says how far it has come, so a copy that is left here can be completed.
+                    self._write(steps, version)
+                    restored, steps, rows = restored + rows, [], 0
+                    note.write_text(str(log.rows_after(version)), encoding="utf-8")
+            if version != self.version:
                 self._write(steps, version)
-                steps, rows = [], 0
-        if version != self.version:
-            self._write(steps, version)
+        finally:
+            note.unlink(missing_ok=True)
+        return restored + rows
 
     def settle(self, changes: StoreChanges, before: Version, version: Version) -> bool:
         """Writes the changes of a batch that Spark has committed; False if the copy is not where the batch began."""
@@ -147,6 +157,22 @@ def died_in(directory: Path, batch: str) -> bool:
         return _noted(directory / _RUNNING) == batch
     except OSError:
         return False
+
+
+def restoring(directory: Path) -> dict[str, int]:
+    """Returns the tasks of an application whose copies are being restored here, each with about how many rows it lacks.
+
+    Only those that take long say so.
+    """
+    found: dict[str, int] = {}
+    for note in directory.glob(f"*/{_RESTORING}"):
+        try:
+            if time.time() - note.stat().st_mtime < _STALE_S:
+                found[note.parent.name] = int(note.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            # It has just ended, or is being written.
+            continue
+    return found
 
 
 def discard(directory: Path) -> None:

@@ -71,7 +71,10 @@ class Disturbed:
     def start_broker(self) -> None:
         """Starts a broker, or the same again."""
         address = self._settings.get("bootstrap.servers", ":0")
-        broker = start_broker(self.directory / "kafka", port=int(address.rpartition(":")[2]))
+        port = int(address.rpartition(":")[2])
+        # It looks for transactions that nobody ends every ten seconds otherwise.
+        settings = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
+        broker = start_broker(self.directory / "kafka", port=port, settings=settings)
         self._settings = {"bootstrap.servers": broker.bootstrap_servers}
         self._settings |= {f"topic.{name}": value for name, value in shop.ANY_TIME.items()}
 

@@ -64,7 +64,7 @@ def test_executor_is_killed(tmp_path: Path) -> None:
 
 @pytest.mark.kafka
 def test_results_on_kafka_are_there_once(tmp_path: Path) -> None:
-    with Disturbed(tmp_path, orders=900, seed=3, kafka=True) as run:
+    with Disturbed(tmp_path, orders=600, seed=3, kafka=True) as run:
         run.feed(0.2)
         run.start()
         with run.feeding(0.2, 2.0):
@@ -75,8 +75,8 @@ def test_results_on_kafka_are_there_once(tmp_path: Path) -> None:
                 zombie.kill(signal.SIGSTOP)
         left = run.kill()
         run.damage_copies("delete", "garbage", "truncate")
-        run.start()
-        with run.feeding(0.2, 2.0):
+        run.start("local-cluster[2,1,1024]")
+        with run.feeding(0.2, 1.0):
             run.wait_for_batches(2)
             for zombie in zombies:
                 zombie.kill(signal.SIGCONT)
@@ -85,13 +85,11 @@ def test_results_on_kafka_are_there_once(tmp_path: Path) -> None:
         run.start_broker()
         run.feed(0.1)
         run.wait_for_batches(1)
-        with run.foreign_transaction(10), run.feeding(0.1, 1.0):
+        # Longer than a batch waits for its results to be seen.
+        with run.foreign_transaction(6), run.feeding(0.1, 1.0):
+            run.pick(lambda process: process.is_executor).kill()
             run.wait_for_batches(1)
-            run.wait_for_orphans(run.kill())
-        run.start("local-cluster[2,1,1024]")
         run.feed_rest()
-        run.wait_for_batches(1)
-        run.pick(lambda process: process.is_executor).kill()
         run.wait_until_idle()
         run.wait_for_orphans(run.kill())
         run.check()
