@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headrace import Materialized, Streams, StreamsBuilder
-from headrace.sql.hosting.in_process import InProcessEngine
+from headrace.app.in_process import InProcessEngine
 from tests.query.kit import SOON, Place, topology_of
 
 RATE, P99_MS, SUBSCRIBERS = 2000, 10.0, 200

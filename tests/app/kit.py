@@ -55,6 +55,9 @@ class FakeEngine:
         self.is_stopped = True
         self._actions.put(None)
 
+    def cancel(self) -> None:
+        self.stop()
+
     def pause(self) -> None:
         self.paused.append(True)
 

@@ -18,6 +18,7 @@ from headrace.app.places import open_log
 from headrace.app.reset import reset_application
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, LockError, StateDirectoryError
+from headrace.query.roster import Roster
 from headrace.topics.embedded import EmbeddedLog
 from tests.app.kit import END, SOON, Engines, FakeEngine, application, config, counting
 
@@ -63,6 +64,8 @@ ALL = ["topic app-counts-changelog", "positions", "batch", "0_0", NAME, "checkpo
 def test_clean_up_deletes_what_a_run_has_left_but_neither_lock_nor_log(place: Path) -> None:
     run_once(place)
     assert traces(config(place)) == ALL
+    with EmbeddedLog(place / "log", sync="none") as log:
+        Roster("app", log).create()
     application(place, Engines()).clean_up()
     assert traces(config(place)) == []
     assert sorted(path.name for path in (place / "app").iterdir()) == ["lock", "spark.log"]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from headrace.app.lock import lock_directory
+from headrace.query.roster import Roster
 from headrace.topics.embedded import EmbeddedLog
 from tests.cli.conftest import Command
 
@@ -36,6 +37,24 @@ def test_reset_forgets_everything_but_the_topics(headrace: Command, log: Embedde
     assert log.last_batch("shop") is None
     assert not (application / "0_0").exists()
     assert not (application / "checkpoint").exists()
+
+
+def test_what_views_have_left_goes_too(headrace: Command, log: EmbeddedLog, application: Path) -> None:
+    Roster("shop", log).create()
+    # Another application's, and a topic of the user's that only sounds like it.
+    Roster("shop-eu", log).create()
+    log.create_topic("shop-page-views", configs={"cleanup.policy": "compact"})
+    (application / "views" / "one").mkdir(parents=True)
+    assert "shop-totals-changelog, shop-views\n" in headrace("reset", "shop", "--dry-run").out
+    headrace("reset", "shop", "--yes")
+    assert log.topics() == ["orders", "shop-eu-views", "shop-eu-x-changelog", "shop-page-views", "shop-results"]
+    assert not (application / "views").exists()
+
+
+def test_a_topic_of_the_users_is_not_taken_for_that_of_views(headrace: Command, log: EmbeddedLog) -> None:
+    log.create_topic("shop-views")
+    headrace("reset", "shop", "--yes")
+    assert "shop-views" in log.topics()
 
 
 @pytest.mark.parametrize(

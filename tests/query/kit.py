@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
+from headrace.app.in_process import InProcessEngine
 from headrace.query import Position, PositionBound
-from headrace.sql.hosting.in_process import InProcessEngine
 from headrace.topics.log import Output, TopicLog
 from headrace.topology.topology import Topology
 
@@ -19,16 +19,13 @@ SOON = timedelta(seconds=20)
 
 
 class Place:
-    """A log in a directory, and an application that runs on it in this process."""
+    """A log, by default one in the directory, and an application that runs on it in this process."""
 
-    def __init__(self, directory: Path, /, **partitions: int) -> None:
+    def __init__(self, directory: Path, log: TopicLog | None = None, /, **partitions: int) -> None:
         self.directory = directory
-        self.log: TopicLog = self._open()
+        self.log: TopicLog = EmbeddedLog(directory / "log", sync="none") if log is None else log
         for topic, count in partitions.items():
             self.log.create_topic(topic, partitions=count)
-
-    def _open(self) -> TopicLog:
-        return EmbeddedLog(self.directory / "log", sync="none")
 
     def config(self, **settings: Any) -> StreamsConfig:
         known = {"application_id": "app", "state_dir": str(self.directory), "log_sync": "none"}

@@ -11,9 +11,9 @@ import pytest
 
 from headrace import Streams, TopologyTestDriver
 from headrace.query import Position, StoreQueryParameters
+from tests.query.agreement import PARTITIONS, STORES, UNCACHED
 from tests.query.kit import Place, topology_of
 from tests.query.programs import KEYS, LATEST_MS, TOPICS, build, read_everything, v1_types
-from tests.query.test_same_as_driver import PARTITIONS, STORES, UNCACHED
 
 pytestmark = pytest.mark.spark
 

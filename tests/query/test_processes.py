@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -21,57 +17,14 @@ from headrace.topics.partitioner import partition_for
 from tests.query.counting import build
 from tests.query.kit import Place
 from tests.query.line_server import Client
+from tests.query.processes import Processes, wait_until
 
 NAMES = ("one", "two", "three")
 PARTITIONS, KEYS = 6, 30
-HEARTBEAT, LEASE = 0.2, 1.0
+LEASE = 1.0
 LEASE_MS = int(LEASE * 1000)
 MARGIN = 4.0
 """Seconds by which a loaded machine may be late."""
-SOON = 40.0
-ROOT = Path(__file__).parents[2]
-
-
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    """Looks again and again: other processes tell nobody when they are done."""
-    deadline = time.monotonic() + SOON
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
-
-
-class Processes:
-    """The processes, and what they announce."""
-
-    def __init__(self, place: Place, standbys: int) -> None:
-        self._place = place
-        self.standbys = standbys
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, name: str) -> None:
-        command = [sys.executable, "-m", "headrace.cli", "view", "tests/query/counting.py:build", "-a", "app"]
-        command += ["--state-dir", str(self._place.directory), "--set", "log.sync=none", "--name", name]
-        command += ["--server", "tests.query.line_server:serve", "--standbys", str(self.standbys)]
-        command += ["--heartbeat", str(HEARTBEAT), "--lease", str(LEASE), "--json"]
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        with (self._place.directory / f"{name}.out").open("ab") as out:
-            self.running[name] = subprocess.Popen(
-                command, stdout=out, stderr=out, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}
-            )
-
-    def kill(self, name: str) -> None:
-        process = self.running.pop(name)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-
-    def stop(self) -> None:
-        for process in self.running.values():
-            process.terminate()
-        codes = {name: process.wait(SOON) for name, process in self.running.items()}
-        assert set(codes.values()) <= {0}, {name: self.output(name) for name in codes}
-
-    def output(self, name: str) -> str:
-        return (self._place.directory / f"{name}.out").read_text(encoding="utf-8")
 
 
 class Routes:
@@ -188,7 +141,7 @@ class Reader(threading.Thread):
 @contextmanager
 def running(directory: Path, standbys: int) -> Iterator[tuple[Place, Processes, Writer]]:
     place = Place(directory, **{"in": PARTITIONS})
-    processes = Processes(place, standbys)
+    processes = Processes(place, standbys, lease=LEASE, server="tests.query.line_server:serve")
     try:
         with place.streams(build):
             writer = Writer(place)

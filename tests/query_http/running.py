@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 
 from headrace import Streams
+from headrace.app.in_process import InProcessEngine
 from headrace.query import Position
 from headrace.query.http.parameters import position_text
-from headrace.sql.hosting.in_process import InProcessEngine
 from tests.query.kit import Place, topology_of
 from tests.query.programs import build
 

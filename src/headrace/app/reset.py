@@ -20,6 +20,7 @@ from headrace.app.lock import LOCK, locked
 from headrace.app.places import application_directory, checkpoint_directory, unusable
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError, UnknownTopicError
+from headrace.query.roster import roster_topic
 from headrace.topics.log import TopicLog
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ logger = logging.getLogger(__name__)
 _WORKING_COPY = re.compile(r"-?\d+_\d+|global.*|views")
 # A checkpoint directory that the user has named may hold other things, too.
 _CHECKPOINT = (
+    "cells",
     "commits",
     "headrace.draft",
     "headrace.json",
@@ -43,8 +45,9 @@ _CHECKPOINT = (
 def reset_application(config: StreamsConfig, log: TopicLog, internal_topics: Iterable[str] = ()) -> None:
     """Deletes what an application has saved, so that its next start reads its input from the beginning.
 
-    Its positions in the log, its internal topics, its checkpoint and its working copies go; the topics that it reads
-    and writes stay. ``internal_topics`` are deleted besides those that its directory names. Nobody may be running it.
+    Its positions in the log, its internal topics, its checkpoint, its working copies and its views go; the topics that
+    it reads and writes stay. ``internal_topics`` are deleted besides those that its directory names. Nobody may be
+    running it.
     """
     with locked(lock_places(config), config.application_id) as locks:
         directory = application_directory(config)
@@ -55,10 +58,18 @@ def reset_application(config: StreamsConfig, log: TopicLog, internal_topics: Ite
             file = None
         file = file or ApplicationFile(config.application_id, Fingerprint({}))
         file.check_owner(directory, config.application_id)
-        topics = dict.fromkeys([*file.internal_topics, *internal_topics])
+        views = topics_of_views(config.application_id, log)
+        topics = dict.fromkeys([*file.internal_topics, *internal_topics, *views])
         finish_reset(ApplicationFile(file.application, file.topology, tuple(topics)), config, log)
         for lock in locks[1:]:
             lock.forget_application()
+
+
+def topics_of_views(application_id: str, log: TopicLog) -> list[str]:
+    """Returns the topic in which views of an application have announced themselves, if there is one."""
+    topic = roster_topic(application_id)
+    # One of that name that is not compacted is the user's own.
+    return [topic] if topic in log.topics() and log.describe_topic(topic).is_compacted else []
 
 
 def finish_reset(file: ApplicationFile, config: StreamsConfig, log: TopicLog) -> None:

@@ -29,6 +29,7 @@ from headrace.errors import IllegalStateError, StreamsError
 from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExceptionResponse
 from headrace.metrics.names import MetricName, Metrics
 from headrace.metrics.recording import BatchFigures, Recording
+from headrace.spark.working_copy import restoring
 from headrace.topics.log import TopicLog
 from headrace.topology.queryable import changelogs_of
 from headrace.topology.topology import Topology
@@ -242,8 +243,7 @@ class Streams(Queries):
         """The engine's call: a micro-batch is committed."""
         self._backoff.reset()
         if isinstance(batch, BatchFigures):
-            letters = self._config.errors_dead_letter_queue_topic_name
-            self._recording.add(batch, getattr(batch, "tasks", ()), dead_letters=letters)
+            self._recording.add(batch, getattr(batch, "tasks", ()))
             self._serving.on_batch(batch)
         self.on_started()
         for listener in tuple(self._batch_listeners):
@@ -261,6 +261,19 @@ class Streams(Queries):
             self._changes.become(StreamsState.NOT_RUNNING)
         elif (engine := self._engine) is not None and not self.state.has_completed_shutdown:
             engine.stop()
+        return self._changes.ended.is_set if self._callbacks.inside else self._changes.ended.wait(seconds)
+
+    def cancel(self, timeout: timedelta | None = None) -> bool:
+        """Stops in the middle of the micro-batch that is running, which is run again at the next start.
+
+        It is for an application that ``close()`` cannot end, because one of its functions never returns. What was
+        committed stays; nothing of the batch is, except what tasks write outside of transactions with
+        ``at_least_once`` on Kafka.
+        """
+        seconds = seconds_of("cancel()", timeout)
+        if not self.close(timedelta(0)) and (engine := self._engine) is not None:
+            logger.warning("application '%s' is ended in the middle of a micro-batch", self._config.application_id)
+            engine.cancel()
         return self._changes.ended.is_set if self._callbacks.inside else self._changes.ended.wait(seconds)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
@@ -358,7 +371,10 @@ class Streams(Queries):
                 ("start-time-ms", self._started_ms or 0),
             )
         }
-        return Metrics(own | recording.values(), summary)
+        if self._opened is not None:
+            for task, rows in restoring(self._opened.directory).items():
+                own[recording.task_metric("restore-remaining-records-total", task)] = rows
+        return Metrics(recording.values() | own, summary)
 
     def __enter__(self) -> Self:
         return self.start()

@@ -10,7 +10,7 @@ import click
 
 from headrace.app.lock import LOCK, locked
 from headrace.app.places import application_directory
-from headrace.app.reset import lock_places, reset_application
+from headrace.app.reset import lock_places, reset_application, topics_of_views
 from headrace.cli.places import Places, common_options, complete_topic, known_topic
 from headrace.cli.printing import note, print_table
 from headrace.cli.settings import read_settings, settings_options
@@ -94,7 +94,7 @@ def reset(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Let an application start over: delete its state, its checkpoint, its positions and its internal topics.
+    """Let an application start over: delete its state, checkpoint, positions, views and internal topics.
 
     Topics that it reads and writes stay as they are, so its results are written a second time. The next start reads the
     inputs from where the topology says (the beginning, unless its sources say otherwise), or from where one of the
@@ -140,11 +140,12 @@ def _internal_topics(log: TopicLog, application_id: str, directory: Path) -> lis
     # The topics of 'shop-eu' begin with 'shop-', too.
     known = {*_applications(directory.parent), *log.applications()}
     others = tuple(f"{other}-" for other in known if other.startswith(prefix))
-    return [
+    internal = [
         topic
         for topic in log.topics()
         if topic.startswith(prefix) and _INTERNAL.fullmatch(topic) and not topic.startswith(others or "\0")
     ]
+    return [*internal, *topics_of_views(application_id, log)]
 
 
 def _applications(state_dir: Path) -> list[str]:
