@@ -119,7 +119,8 @@ SECTIONS: tuple[tuple[str, tuple[Note, ...]], ...] = (
             Note(
                 "PRINT",
                 (of.PrintTopic,),
-                "Shows the records of a topic, with a guess at their formats. `INTERVAL` leaves out all but every nth.",
+                "Shows the records of a topic, with a guess at their formats; those of registered schemas as JSON. "
+                "`INTERVAL` leaves out all but every nth.",
                 "PRINT 'orders' FROM BEGINNING LIMIT 3;",
                 runs=False,
             ),
@@ -131,7 +132,8 @@ SECTIONS: tuple[tuple[str, tuple[Note, ...]], ...] = (
             Note(
                 "PAUSE, RESUME and TERMINATE",
                 (of.ControlQuery,),
-                "Halts a query, lets it go on, or ends it for good. What it has written stays.",
+                "Halts a query, lets it go on, or ends it for good. What it has written stays. TERMINATE also ends a "
+                "push query, by the id that SHOW QUERIES has for it.",
                 "PAUSE find_buns;\nRESUME find_buns;\nTERMINATE find_buns;",
             ),
             Note(
@@ -211,10 +213,35 @@ SECTIONS: tuple[tuple[str, tuple[Note, ...]], ...] = (
         "Connectors",
         (
             Note(
-                "CREATE CONNECTOR and DROP CONNECTOR",
-                (of.CreateConnector, of.DropConnector),
-                "Makes or deletes a connector of the Connect worker at `ksql.connect.url`.",
-                "CREATE SOURCE CONNECTOR lines WITH ('connector.class' = 'FileStreamSource', 'topic' = 'lines');\n"
+                "CREATE CONNECTOR",
+                (of.CreateConnector,),
+                "Makes a connector of the Kafka Connect worker at `ksql.connect.url`. What stands in `WITH` is the "
+                "connector's configuration; names of settings with dots stand in quotes. The worker checks it first, "
+                "and all that it finds wrong is in the error. The name is folded to upper case unless it stands in "
+                "backticks; one that differs only in case counts as the same. The worker keeps its connectors: they "
+                "are not in the command topic, and stay when the server is gone. Answers and errors show the "
+                "statement with `[string]` for all settings but the class, because some are secret.",
+                "CREATE SOURCE CONNECTOR IF NOT EXISTS lines WITH (\n"
+                "  'connector.class' = 'FileStreamSource', 'topic' = 'lines', 'file' = '/var/log/lines.txt');\n"
+                "CREATE SINK CONNECTOR `totals-file` WITH (\n"
+                "  'connector.class' = 'FileStreamSink', 'topics' = 'SPENT', 'file' = '/var/spool/totals.txt');",
+                runs=False,
+            ),
+            Note(
+                "SHOW CONNECTORS and DESCRIBE CONNECTOR",
+                (of.ShowList, of.Describe),
+                "Lists the connectors of the worker, however they were made, each with its state and how many of its "
+                "tasks run; or what the worker can make connectors of. DESCRIBE shows the state of a connector and of "
+                "its tasks with their errors, the topics that it has read or written, and the streams and tables on "
+                "these topics.",
+                "SHOW CONNECTORS;\nSHOW CONNECTOR PLUGINS;\nDESCRIBE CONNECTOR lines;",
+                syntax="SHOW|LIST [SOURCE|SINK] CONNECTORS\nSHOW|LIST CONNECTOR PLUGINS\nDESCRIBE CONNECTOR name",
+                runs=False,
+            ),
+            Note(
+                "DROP CONNECTOR",
+                (of.DropConnector,),
+                "Deletes a connector from the worker. Its topics stay.",
                 "DROP CONNECTOR IF EXISTS lines;",
                 runs=False,
             ),

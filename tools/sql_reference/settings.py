@@ -67,6 +67,10 @@ _TYPES = {
 _SETTINGS = {
     "ksql.functions.python.modules": "which modules `CREATE FUNCTION` may load functions from, with commas between "
     "them",
+    "ksql.functions.python.timeout.ms": "how long a function in Python may take where a statement waits for its one "
+    "value: in INSERT VALUES, and where a pull query names a key",
+    "ksql.streams.shutdown.timeout.ms": "how long the end of a query, or of the server, waits for a micro-batch in "
+    "which a function may hang, before it is cancelled",
     "ksql.service.id": "the name of a server, before the names of its applications and of its command topic",
     "ksql.output.topic.name.prefix": "before the name of a topic that a statement does not name",
     "ksql.persistence.default.format.key": "KEY_FORMAT where a statement gives none",
@@ -87,7 +91,10 @@ _SETTINGS = {
     "ksql.query.pull.table.scan.enabled": "whether a pull query may read a whole table",
     "ksql.query.push.v2.enabled": "whether push queries on what another query writes are of ksqlDB's second kind",
     "ksql.schema.registry.url": "the schema registry",
-    "ksql.connect.url": "the Connect worker",
+    "ksql.connect.url": "the address of the Connect worker, such as `http://localhost:8083`",
+    "ksql.connect.request.timeout.ms": "how long the Connect worker may take to answer",
+    "ksql.connect.basic.auth.credentials.source": "`FILE` if the Connect worker asks for a name and a password",
+    "ksql.connect.basic.auth.credentials.file": "the file with the lines `username=…` and `password=…`",
     "ksql.streams.auto.offset.reset": "where persistent queries begin to read",
     "ksql.variable.substitution.enable": "known, for programs that set it; without effect",
     "ksql.headers.columns.enabled": "known, for programs that set it; without effect",

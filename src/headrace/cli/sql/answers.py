@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from headrace.cli.sql.connector_answers import (
+    print_connector,
+    print_connectors,
+    print_created_connector,
+    print_dropped_connector,
+    print_plugins,
+)
 from headrace.cli.sql.screen import Screen
 
 # Any: the JSON of an answer.
@@ -222,30 +229,6 @@ def _terminated(entity: Entity, screen: Screen) -> None:
     )
 
 
-def _connectors(entity: Entity, screen: Screen) -> None:
-    rows = [
-        [each["name"], each.get("type", ""), each.get("className", ""), each.get("state", "")]
-        for each in entity["connectors"]
-    ]
-    screen.table(["Connector", "Type", "Class", "State"], rows)
-
-
-def _plugins(entity: Entity, screen: Screen) -> None:
-    rows = [
-        [each.get("className", each.get("class", "")), each.get("type", ""), each.get("version", "")]
-        for each in entity["connectorsPlugins"]
-    ]
-    screen.table(["Class", "Type", "Version"], rows)
-
-
-def _connector(entity: Entity, screen: Screen) -> None:
-    screen.line(f"created connector {entity['info']['name']}")
-
-
-def _dropped_connector(entity: Entity, screen: Screen) -> None:
-    screen.line(f"dropped connector {entity['connectorName']}")
-
-
 _KINDS: dict[str, Callable[[Entity, Screen], None]] = {
     "currentStatus": _status,
     "warning_entity": _message,
@@ -266,8 +249,9 @@ _KINDS: dict[str, Callable[[Entity, Screen], None]] = {
     "assert_topic": _asserted,
     "assert_schema": _asserted,
     "terminate_query": _terminated,
-    "connector_list": _connectors,
-    "connector_plugins_list": _plugins,
-    "connector_info": _connector,
-    "drop_connector": _dropped_connector,
+    "connector_list": print_connectors,
+    "connector_plugins_list": print_plugins,
+    "connector_info": print_created_connector,
+    "connector_description": print_connector,
+    "drop_connector": print_dropped_connector,
 }

@@ -28,6 +28,15 @@ class CurrentStatus(Entity):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TerminatedQuery(Entity):
+    """A push query that was ended."""
+
+    kind: ClassVar[str] = "terminate_query"
+    query_id: str
+    was_terminated: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class WarningEntity(Entity):
     """A statement that had nothing to do, and why."""
 
