@@ -7,11 +7,15 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+SOON = 30_000
+LAPTOP = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 844}
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -31,6 +35,20 @@ def opened_browser() -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+def opened(browser: Browser, **options: Any) -> Iterator[Page]:
+    """Opens a page that must log no error, ask nobody else, and run no foreign code."""
+    context = browser.new_context(**{"viewport": LAPTOP, **options})
+    page = context.new_page()
+    page.set_default_timeout(SOON)
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: None if "localhost" in request.url else wrong.append(request.url))
+    yield page
+    context.close()
+    assert [text for text in wrong if "status of 4" not in text and "ERR_" not in text] == []
 
 
 def take_picture(page: Page, name: str) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 from headrace import Consumed, EmbeddedLog, KStream, Materialized, Produced, Serdes, StreamsBuilder, StreamsConfig
 from headrace.metrics.names import Metrics
 from headrace.metrics.recording import Recording
+from headrace.runtime.late_samples import LateSample
+from headrace.runtime.measures import Measure
 from headrace.topics.log import TopicLog
 from headrace.topology.topology import Topology
 from headrace.web.application import make_application
@@ -51,6 +53,9 @@ class TaskFigures:
     consumed: dict[str, int] = field(default_factory=dict)
     produced: dict[str, int] = field(default_factory=dict)
     nodes: dict[str, int] = field(default_factory=dict)
+    measures: dict[str, Measure] = field(default_factory=dict)
+    late: tuple[LateSample, ...] = ()
+    restored: int = 0
 
 
 class FakeObserved:

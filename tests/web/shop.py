@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace import Consumed, Grouped, KStream, Materialized, Produced, Serdes, Streams, StreamsBuilder
+from headrace.app.in_process import InProcessEngine
 from headrace.handlers import LogAndContinueExceptionHandler, LogAndContinueProcessingExceptionHandler
-from headrace.sql.hosting.in_process import InProcessEngine
 from headrace.topics.log import Output
 from tests.query.kit import Place, topology_of
 

@@ -9,7 +9,8 @@ import pytest
 
 from headrace import Serdes
 from headrace.handlers import ErrorContext, dead_letter
-from tests.web.kit import Batch, Site
+from headrace.runtime.late_samples import LateSample
+from tests.web.kit import Batch, Site, TaskFigures
 
 
 def test_history_is_what_was_recorded(site: Site) -> None:
@@ -116,6 +117,47 @@ def test_letters_have_their_reason_and_their_record(tmp_path: Path) -> None:
     assert one["reason"] == "ValueError: no number: '<script>'"
     assert (one["topic"], one["partition"], one["offset"], one["key"]) == ("words", 1, 41, "k")
     site.close()
+
+
+def test_letters_of_all_topics_are_shown_that_handlers_have_named(tmp_path: Path) -> None:
+    site = Site(tmp_path, errors_dead_letter_queue_topic_name="failed")
+    for time_ms, topic in ((9, "failed"), (10, "unreadable")):
+        site.observed._log.create_topic(topic)
+        letter = dead_letter(ErrorContext(topic="words", timestamp_ms=time_ms), ValueError(topic), topic=topic)
+        site.observed._log.append(topic, [(0, time_ms, letter.key, letter.value, tuple(letter.headers))])
+    site.recorder.on_batch(Batch(tasks=(TaskFigures(nodes={"letters/unreadable": 1}),)))
+    found = site.get("/console/api/letters").json()
+    assert found["topics"] == ["failed", "unreadable"]
+    assert [(one["letter_topic"], one["reason"]) for one in found["letters"]] == [
+        ("unreadable", "ValueError: unreadable"),
+        ("failed", "ValueError: failed"),
+    ]
+    site.close()
+
+
+def late(node: str, number: int) -> LateSample:
+    return LateSample(node, f"<b>{number}", "1", 500, (0, 1000), 2000, "words", 1, number)
+
+
+def test_late_records_are_shown_the_newest_first_with_their_number(site: Site) -> None:
+    for number in range(3):
+        tasks = (TaskFigures("0_1", nodes={"late/count": 10}, late=(late("count", number),)),)
+        site.recorder.on_batch(Batch(number, tasks=tasks))
+        site.clock.now_ms += 1000
+    found = site.get("/console/api/late?limit=2").json()
+    assert found["nodes"] == [{"node": "count", "total": 30}]
+    assert [(one["key"], one["topic"], one["partition"], one["offset"]) for one in found["records"]] == [
+        ("<b>2", "words", 1, 2),
+        ("<b>1", "words", 1, 1),
+    ]
+    assert found["records"][0]["window"] == [0, 1000]
+
+
+def test_a_flood_of_late_records_is_not_kept(site: Site) -> None:
+    for number in range(500):
+        site.recorder.on_batch(Batch(tasks=(TaskFigures(late=(late("a", number), late("b", number))),)))
+    found = site.get("/console/api/late?limit=1000").json()
+    assert len(found["records"]) == 100
 
 
 def test_without_a_topic_for_them_there_are_no_letters(site: Site) -> None:

@@ -10,24 +10,24 @@ from typing import Any
 import pytest
 
 from headrace.errors import LogError
+from headrace.handlers import ErrorContext, dead_letter
+from headrace.runtime.late_samples import LateSample
 from headrace.web.application import make_application
 from headrace.web.observed import Failed
 from headrace.web.recorder import Recorder
 from tests.web.client import served
-from tests.web.kit import Batch, FakeObserved
+from tests.web.kit import Batch, FakeObserved, TaskFigures
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import Browser, Error, Page, expect
 
-from tests.web.browser import opened_browser, take_picture
+from tests.web.browser import PHONE, SOON, opened, opened_browser, take_picture
 from tests.web.shop import EVIL, Shop
 
 pytestmark = pytest.mark.browser
 
-SOON = 30_000
-LAPTOP = {"width": 1280, "height": 800}
-PHONE = {"width": 390, "height": 844}
+LATE_MS = 1_790_000_000_000
 DETAILS = ("topics/orders", "stores/totals")
 
 
@@ -47,20 +47,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     yield from opened(browser)
-
-
-def opened(browser: Browser, **options: Any) -> Iterator[Page]:
-    """Opens a page that must log no error, ask nobody else, and run no foreign code."""
-    context = browser.new_context(**{"viewport": LAPTOP, **options})
-    page = context.new_page()
-    page.set_default_timeout(SOON)
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    page.on("request", lambda request: None if "localhost" in request.url else wrong.append(request.url))
-    yield page
-    context.close()
-    assert [text for text in wrong if "status of 4" not in text and "ERR_" not in text] == []
 
 
 def test_overview_shows_figures_rates_and_batches(page: Page, shop: Shop) -> None:
@@ -127,6 +113,35 @@ def test_dead_letters_have_a_reason_and_lead_to_the_record(page: Page, shop: Sho
     page.locator("tbody a").first.click()
     expect(page).to_have_url(re.compile("#/topics/orders"))
     expect(page.locator("#records tbody tr").first).to_be_visible()
+
+
+def test_late_records_have_their_window_and_lead_to_the_record(page: Page, tmp_path: Path) -> None:
+    observed = FakeObserved(tmp_path, errors_dead_letter_queue_topic_name="failed")
+    observed._log.create_topic("failed")
+    context = ErrorContext(topic="words", partition=1, offset=0, key=b"ada", value=b"{", timestamp_ms=LATE_MS)
+    letter = dead_letter(context, ValueError("not a word"), topic="failed")
+    observed._log.append("failed", [(0, LATE_MS, letter.key, letter.value, tuple(letter.headers))])
+    observed._log.append("words", [(1, LATE_MS, b"ada", b'"x"', ())])
+    recorder = Recorder(observed)
+    window = (LATE_MS // 60_000 * 60_000, LATE_MS // 60_000 * 60_000 + 60_000)
+    samples = [
+        LateSample("by-minute", name, value, LATE_MS, window, LATE_MS + 90_000, "words", 1, 0)
+        for name, value in (("ada", '{"item": "tea"}'), ("grace", EVIL))
+    ]
+    recorder.on_batch(Batch(tasks=(TaskFigures(nodes={"late/by-minute": 1234}, late=tuple(samples)),)))
+    with served(make_application(None, observed, recorder)) as server:
+        page.goto(f"{server.url}/console/#/letters")
+        card = page.locator(".card", has_text="Late records")
+        expect(card).to_contain_text("by-minute: 1,234", timeout=SOON)
+        expect(card.locator("tbody tr")).to_have_count(2)
+        expect(card).to_contain_text("2026-09-21 14:13:00.000 to 2026-09-21 14:14:00.000")
+        expect(card).to_contain_text(EVIL)
+        assert page.title() != "broken"
+        take_picture(page, "late-light")
+        card.locator("a").first.click()
+        expect(page).to_have_url(re.compile(r"#/topics/words\?partition=1&offset=0"))
+        expect(page.locator("#records tbody tr").first).to_contain_text("ada")
+    observed.close()
 
 
 def test_what_is_in_records_is_text_and_never_code(page: Page, shop: Shop) -> None:

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from headrace import Streams, StreamsConfig, StreamsState
+from headrace.app.in_process import InProcessEngine
 from headrace.cli import main
 from headrace.errors import ConfigError
-from headrace.sql.hosting.in_process import InProcessEngine
 from tests.query.kit import Place, topology_of
 from tests.web.kit import counting
 

@@ -49,7 +49,9 @@ def make_application(
         closing.append(stores)
     if observed is not None and recorder is not None:
         console = ConsoleRoutes(observed, recorder, limits=limits)
-        routes += [*HealthRoutes(observed, recorder).routes(), *console.routes(), *Assets().routes()]
+        assets = Assets()
+        routes += [*HealthRoutes(observed, recorder).routes(), *console.routes()]
+        routes += [Route("/", assets.root), *assets.routes()]
         closing.append(console)
 
     async def description(request: Request) -> Response:

@@ -20,15 +20,18 @@ _TYPES = {
 
 
 class Assets:
-    """The console's files by name. A name that is not one of theirs is not found, however it is spelled."""
+    """The console's files by name. A name that is not one of theirs is not found, however it is spelled.
 
-    def __init__(self) -> None:
+    ``page`` is the one that opens: there is one for applications and one for servers of SQL.
+    """
+
+    def __init__(self, page: str = "index.html") -> None:
+        self._page = page
         folder = files("headrace.web").joinpath("static")
         self._files = {each.name: each.read_bytes() for each in folder.iterdir() if each.is_file()}
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/", self.root),
             Route("/console", self.root),
             Route("/console/", self.page),
             Route("/console/static/{name:path}", self.file),
@@ -38,7 +41,7 @@ class Assets:
         return RedirectResponse("/console/")
 
     async def page(self, request: Request) -> Response:
-        return self._answer(request, "index.html")
+        return self._answer(request, self._page)
 
     async def file(self, request: Request) -> Response:
         return self._answer(request, request.path_params["name"])

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from headrace.config import StreamsConfig
 from headrace.errors import OffsetOutOfRangeError, UnknownTopicError, did_you_mean
 from headrace.query.http.errors import RequestError, bad_request
-from headrace.query.stores import viewed_stores
 from headrace.serdes import Serde, Serdes
-from headrace.serdes.base import resolved
-from headrace.state.suppliers import WindowSupplier
 from headrace.topics.log import Raw, TopicLog
-from headrace.topology.nodes import SinkNode
-from headrace.topology.queryable import changelogs_of
-from headrace.topology.topology import Topology
 
 SERDES: Mapping[str, Serde[Any]] = {
     "string": Serdes.string(),
@@ -28,22 +21,38 @@ SERDES: Mapping[str, Serde[Any]] = {
     "uuid": Serdes.uuid(),
     "bytes": Serdes.bytes(),
 }
-"""What a person may choose; ``auto`` is what the topology says."""
+"""What a person may choose; ``auto`` is what is known about the topic."""
 
 _MOST_BYTES = 4 * 1024 * 1024
 _LONGEST_TEXT = 20_000
 
 
-class Browser:
-    """Looks into topics, and knows how the application writes them."""
+# Any: of whatever type the records of a topic are.
+TopicSerdes = tuple[Serde[Any] | None, Serde[Any] | None]
+"""How keys and values are read; None: nobody says, so it is guessed."""
 
-    def __init__(self, topology: Topology, config: StreamsConfig, log: Callable[[], TopicLog]) -> None:
-        self._topology = topology
-        self._config = config
+
+class KnownTopics(Protocol):
+    """What is known about topics besides their records."""
+
+    def role(self, topic: str) -> str:
+        """Returns what a topic is to those who are looked at."""
+        ...
+
+    def serdes(self, topic: str) -> TopicSerdes:
+        """Returns how they read or write a topic."""
+        ...
+
+
+class Browser:
+    """Looks into topics."""
+
+    def __init__(self, known: KnownTopics, log: Callable[[], TopicLog]) -> None:
+        self._known = known
         self._log = log
 
     def topics(self) -> dict[str, Any]:
-        """Returns all topics, with how many records they have and what they are to the application."""
+        """Returns all topics, with how many records they have and what they are for."""
         log = self._log()
         counts = log.partition_counts()
         targets = [(topic, each) for topic, count in counts.items() for each in range(count)]
@@ -54,26 +63,11 @@ class Browser:
                     "name": topic,
                     "partitions": count,
                     "records": sum(ends[topic, each] - begins[topic, each] for each in range(count)),
-                    "role": self.role(topic),
+                    "role": self._known.role(topic),
                 }
                 for topic, count in sorted(counts.items())
             ]
         }
-
-    def role(self, topic: str) -> str:
-        """Returns what a topic is to the application."""
-        application = self._config.application_id
-        if topic in changelogs_of(self._topology, application).values():
-            return "changelog"
-        if topic in self._topology.internal_topics(application) or topic == f"{application}-views":
-            return "internal"
-        if any(source.reads(topic) for source in self._topology.source_nodes):
-            return "input"
-        written = {sink.topic for sink in self._sinks()} | {self._config.errors_dead_letter_queue_topic_name}
-        return "output" if topic in written else "other"
-
-    def _sinks(self) -> list[SinkNode]:
-        return [node for node in self._topology.nodes.values() if isinstance(node, SinkNode)]
 
     def records(
         self,
@@ -129,7 +123,7 @@ class Browser:
         return max(begin, end - limit)
 
     def _readers(self, topic: str, key_serde: str, value_serde: str) -> tuple[_Reader, _Reader]:
-        keys, values = self._own_serdes(topic)
+        keys, values = self._known.serdes(topic)
         for name in (key_serde, value_serde):
             if name != "auto" and name not in SERDES:
                 known = ", ".join(["auto", *SERDES])
@@ -139,28 +133,6 @@ class Browser:
             _Reader(keys if key_serde == "auto" else SERDES[key_serde], topic, is_key=True),
             _Reader(values if value_serde == "auto" else SERDES[value_serde], topic, is_key=False),
         )
-
-    def _own_serdes(self, topic: str) -> tuple[Serde[Any] | None, Serde[Any] | None]:
-        """Returns how the application reads or writes a topic; None: it does not say, so it is guessed."""
-        topology, config = self._topology, self._config
-        defaults = config.default_key_serde, config.default_value_serde
-        if topic == config.errors_dead_letter_queue_topic_name:
-            # What is in there is there because it could not be read.
-            return None, None
-        for store in viewed_stores(topology, config.application_id).values():
-            if store.topic == topic and not store.is_global:
-                builder = store.builder
-                # The bytes of a window stand behind those of the key.
-                plain = not isinstance(builder.supplier, WindowSupplier) and builder.kind != "session"
-                keys = resolved(builder.key_serde, defaults[0]) if plain else None
-                return keys, resolved(builder.value_serde, defaults[1])
-        for source in topology.source_nodes:
-            if source.reads(topic):
-                return resolved(source.key_serde, defaults[0]), resolved(source.value_serde, defaults[1])
-        for sink in self._sinks():
-            if sink.topic == topic:
-                return resolved(sink.key_serde, defaults[0]), resolved(sink.value_serde, defaults[1])
-        return None, None
 
 
 class _Reader:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from headrace.metrics.prometheus import CONTENT_TYPE, prometheus_text
-from headrace.query.http.errors import explained
 from headrace.query.http.routes import json_response
-from headrace.topology.queryable import topics_of_others
 from headrace.web.observed import Observed
 from headrace.web.recorder import Recorder
 from headrace.web.stall import STOPPED
+from headrace.web.topology_json import topology_json
 
 
 class HealthRoutes:
@@ -25,7 +21,6 @@ class HealthRoutes:
     def __init__(self, observed: Observed, recorder: Recorder) -> None:
         self._observed = observed
         self._recorder = recorder
-        self._topology: dict[str, Any] | None = None
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -55,20 +50,6 @@ class HealthRoutes:
         return PlainTextResponse(text, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
     async def topology(self, request: Request) -> Response:
-        if self._topology is None:
-            self._topology = json.loads(self._observed.topology.describe().to_json(indent=None))
-        tasks = await to_thread.run_sync(self._tasks)
-        parts = [{**part, "tasks": tasks.get(part["id"])} for part in self._topology["subtopologies"]]
-        return json_response({**self._topology, "subtopologies": parts})
-
-    def _tasks(self) -> dict[int, int]:
-        """Returns how many tasks each sub-topology has; none if the log cannot be asked."""
-        observed = self._observed
-        try:
-            counts = observed.log.partition_counts()
-            others = topics_of_others(observed.topology, observed.config.application_id, counts)
-            return dict(observed.topology.task_counts({topic: counts[topic] for topic in others}))
-        except Exception as error:
-            if explained(error) is None:
-                raise
-            return {}
+        observed, application = self._observed, self._observed.config.application_id
+        found = await to_thread.run_sync(topology_json, observed.topology, application, lambda: observed.log)
+        return json_response(found)

@@ -1,5 +1,8 @@
 """HTTP/2 without TLS, as clients of ksqlDB speak it: they start with it at once and never ask whether it is there.
 
+It is here for one client: ``ksqldb`` 1.0.1, the newest of the one that is kept on PyPI, sends queries and rows with
+HTTP/1 turned off, and uvicorn has no HTTP/2. When that client can do without, this module can go.
+
 ``Http2Protocol`` takes a connection over from the protocol of HTTP/1 when its first bytes are HTTP/2's. Bodies are read
 no faster than the application takes them, and written no faster than the client does.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from headrace.topics.log import Raw, TopicLog
@@ -10,27 +11,25 @@ _PREFIX = "__streams.errors."
 _PAGE = 200
 
 
-def read_letters(log: TopicLog, topic: str | None, limit: int) -> dict[str, Any]:
-    """Returns the newest dead letters of a topic, the newest first."""
+def read_letters(log: TopicLog, topics: Sequence[str], limit: int) -> dict[str, Any]:
+    """Returns the newest dead letters of some topics, the newest first."""
     counts = log.partition_counts()
-    if topic is None or topic not in counts:
-        return {"letters": [], "topics": [] if topic is None else [topic]}
-    targets = [(topic, each) for each in range(counts[topic])]
+    targets = [(topic, each) for topic in topics for each in range(counts.get(topic, 0))]
     begins, ends = log.begin_offsets(targets), log.end_offsets(targets)
     letters: list[dict[str, Any]] = []
     for target in targets:
         start = max(begins[target], ends[target] - limit)
         while start < ends[target]:
-            found = log.read(topic, target[1], start, ends[target], max_records=_PAGE)
+            found = log.read(*target, start, ends[target], max_records=_PAGE)
             if not found:
                 break
-            letters += [_letter(raw) for raw in found]
+            letters += [_letter(raw, target[0]) for raw in found]
             start = found[-1][0] + 1
     letters.sort(key=lambda letter: letter["timestamp_ms"], reverse=True)
-    return {"letters": letters[:limit], "topics": [topic]}
+    return {"letters": letters[:limit], "topics": list(topics)}
 
 
-def _letter(raw: Raw) -> dict[str, Any]:
+def _letter(raw: Raw, letter_topic: str) -> dict[str, Any]:
     _, timestamp_ms, key, value, headers = raw
     said = {
         name.removeprefix(_PREFIX): None if data is None else data.decode(errors="replace")
@@ -40,7 +39,7 @@ def _letter(raw: Raw) -> dict[str, Any]:
     exception, message = said.get("exception"), said.get("message")
     return {
         "timestamp_ms": timestamp_ms,
-        "kind": "dead",
+        "letter_topic": letter_topic,
         "reason": ": ".join(each for each in (exception, message) if each) or "no reason is given",
         "stacktrace": said.get("stacktrace"),
         "node": said.get("node"),

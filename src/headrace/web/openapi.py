@@ -134,6 +134,12 @@ _PATHS: dict[str, dict[str, Any]] = {
         "parameters": [_in("query", "limit", _LIMIT, "Most letters")],
         "errors": ["400"],
     },
+    "/console/api/late": {
+        "text": "Late records that tasks have reported, and how many each node has dropped",
+        "schema": _OBJECT,
+        "parameters": [_in("query", "limit", _LIMIT, "Most records")],
+        "errors": ["400"],
+    },
     "/openapi.json": {"text": "This description", "schema": _OBJECT},
 }
 

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import StreamsError
-from headrace.metrics.names import CLIENT, NODE, TOPIC, MetricName, Metrics
-from headrace.metrics.recording import rates_by
+from headrace.metrics.names import CLIENT, TOPIC, MetricName, Metrics
 from headrace.topics.log import TopicPartition
-from headrace.topology.nodes import SinkNode, SourceNode
 from headrace.topology.queryable import topics_of_others
-from headrace.topology.topology import Topology
 from headrace.web.history import BatchFacts, History
+from headrace.web.node_figures import node_figures
 from headrace.web.observed import Observed
+from headrace.web.rejected import Rejected
 from headrace.web.stall import Facts, Stall, find_stall
 
 _BEAT = 1.0
@@ -38,6 +37,7 @@ class Recorder:
         self._beats = 0
         self._log_failure: tuple[int, str] | None = None
         self.history = History()
+        self.rejected = Rejected()
 
     def start(self) -> None:
         self._thread.start()
@@ -49,7 +49,9 @@ class Recorder:
 
     def on_batch(self, batch: BatchFacts) -> None:
         """A batch listener of the application."""
-        self.history.add_batch(batch, self._now_ms())
+        now_ms = self._now_ms()
+        self.history.add_batch(batch, now_ms)
+        self.rejected.add(getattr(batch, "tasks", ()), now_ms)
 
     def _run(self) -> None:
         while not self._stopping.wait(_BEAT):
@@ -124,29 +126,9 @@ class Recorder:
         return Metrics(values, found.summary)
 
     def nodes(self) -> dict[str, dict[str, Any]]:
-        """Returns what is known of each node, as the console reads it.
-
-        Sources and sinks are known by their topics; other nodes count only at the recording level DEBUG.
-        """
-        topology, application = self._observed.topology, self._observed.config.application_id
-        found = self._observed.metrics()
-        values = {name: found[name] for name in found if isinstance(name, MetricName)}
-        nodes: dict[str, dict[str, Any]] = {}
-        totals, rates = (rates_by(values, f"process-{kind}", NODE, "processor-node-id") for kind in ("total", "rate"))
-        nodes |= {node: {"rate": round(rates.get(node, 0), 1), "total": total} for node, total in totals.items()}
-        for name, node in topology.nodes.items():
-            if name in nodes or not isinstance(node, SourceNode | SinkNode):
-                continue
-            kind = "records-consumed" if isinstance(node, SourceNode) else "records-produced"
-            totals, rates = (rates_by(values, f"{kind}-{each}", TOPIC, "topic-name") for each in ("total", "rate"))
-            topics = [topic for topic in totals if _belongs(topology, application, node, topic)]
-            if topics or found.summary.get("batches-total"):
-                rate = sum(rates.get(topic, 0) for topic in topics)
-                nodes[name] = {"rate": round(rate, 1), "total": sum(totals[topic] for topic in topics)}
-        for what, name in (("errors", "skipped-records-total"), ("dropped", "dropped-records-total")):
-            for node_name, total in rates_by(values, name, NODE, "processor-node-id").items():
-                nodes.setdefault(node_name, {})[what] = total
-        return nodes
+        """Returns what is known of each node, as the console reads it."""
+        observed = self._observed
+        return node_figures(observed.topology, observed.config.application_id, observed.metrics())
 
     def application(self) -> dict[str, Any]:
         """Returns how the application is, as the console reads it."""
@@ -170,14 +152,3 @@ class Recorder:
             if stall is None
             else {"reason": stall.reason, "since_ms": stall.since_ms, "text": stall.text},
         }
-
-
-def _belongs(topology: Topology, application: str, node: SourceNode | SinkNode, topic: str) -> bool:
-    """Tells whether all records of a topic come in at a source, or leave at a sink and nowhere else."""
-    if isinstance(node, SourceNode):
-        own = [topology.full_topic_name(each, application) for each in node.topics]
-        return topic in own or (not node.topics and node.reads(topic))
-    if node.topic is None or topology.full_topic_name(node.topic, application) != topic:
-        return False
-    writers = [each for each in topology.nodes.values() if isinstance(each, SinkNode) and each.topic == node.topic]
-    return len(writers) == 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hmac
 from base64 import b64decode
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias
 
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.query.http.errors import error_response
@@ -23,21 +25,35 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_READING = (None, "GET", "HEAD")
 _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+
+Refusal: TypeAlias = Callable[[int, str, str, Mapping[str, str] | None], Response]
+"""Makes the answer to a request that is refused: status, code, message, headers."""
 
 
 class Security:
     """Refuses what must not come in; it wraps the whole application, so no route can be forgotten.
 
-    ``token`` must be in every request, of all routes, unless it is None. ``hosts`` are the names by which the server
-    may be called: a page of a stranger whose name leads to this machine is not one of them.
+    ``token`` must be in every request, of all routes, unless it is None; ``user``, ``name:password``, is as good.
+    ``hosts`` are the names by which the server may be called: a page of a stranger whose name leads to this machine is
+    not one of them. ``answer`` makes the refusals.
     """
 
     def __init__(
-        self, app: ASGIApp, *, token: str | None, hosts: Collection[str] | None = None, body_bytes: int = 65536
+        self,
+        app: ASGIApp,
+        *,
+        token: str | None,
+        user: str | None = None,
+        hosts: Collection[str] | None = None,
+        body_bytes: int = 65536,
+        answer: Refusal = error_response,
     ) -> None:
         self._app = app
         self._token = None if token is None else token.encode()
+        self._user = None if user is None else user.encode()
+        self._answer = answer
         self._hosts = hosts
         self._body_bytes = body_bytes
 
@@ -47,7 +63,7 @@ class Security:
             return
         refusal = self._refusal(scope)
         if refusal is not None:
-            await _refuse(scope, receive, send, *refusal)
+            await self._refuse(scope, receive, send, *refusal)
             return
         await self._app(scope, self._limited(receive), _with_headers(send))
 
@@ -55,34 +71,53 @@ class Security:
         headers = Headers(scope=scope)
         host = _name(headers.get("host", ""))
         if self._hosts is not None and host not in self._hosts:
-            message = f"this server is not called '{host[:100]}'; set http.token if others are to reach it by that name"
+            message = f"this server is not called '{host[:100]}'; give it a token if it is to be reached by that name"
             return 421, "wrong-host", message
-        if self._token is not None and not self._knows(headers):
-            return (
-                401,
-                "unauthorized",
-                "a token is needed: send 'Authorization: Bearer …', or the token as the password",
-            )
+        if not self._knows(headers):
+            ways = [
+                *(["'Authorization: Bearer …' with the token, or it as the password"] if self._token else []),
+                *(["name and password"] if self._user else []),
+            ]
+            return 401, "unauthorized", f"this server wants to know who asks: send {', or '.join(ways)}"
         origin = headers.get("origin")
         if scope["type"] == "websocket" and origin is not None and _name(origin.split("://")[-1]) != host:
             return 403, "wrong-origin", "a page of another site may not follow changes here"
+        if scope.get("method") not in _READING and origin is not None and _is_foreign(origin, headers.get("host", "")):
+            return 403, "wrong-origin", "a page of another site may not change anything here"
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._body_bytes:
             return 413, "too-large", f"a request may have {self._body_bytes} bytes, and needs none"
         return None
 
     def _knows(self, headers: Headers) -> bool:
-        assert self._token is not None, "asked only if there is one"
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        token = given.strip().encode(errors="replace")
-        if kind.lower() == "basic":
-            # What a browser sends when its user is asked: the token is the password, the name does not matter.
-            try:
-                token = b64decode(token, validate=True).partition(b":")[2]
-            except ValueError:
-                return False
+        if self._token is None and self._user is None:
+            return True
+        kind, _, rest = headers.get("authorization", "").partition(" ")
+        given = rest.strip().encode(errors="replace")
         # In constant time: how much of a guess was right must not be seen from outside.
-        return kind.lower() in ("bearer", "basic") and hmac.compare_digest(token, self._token)
+        if kind.lower() == "bearer":
+            return self._token is not None and hmac.compare_digest(given, self._token)
+        if kind.lower() != "basic":
+            return False
+        try:
+            user = b64decode(given, validate=True)
+        except ValueError:
+            return False
+        if self._user is not None and hmac.compare_digest(user, self._user):
+            return True
+        # What a browser sends when its user is asked: the token is the password, the name does not matter.
+        return self._token is not None and hmac.compare_digest(user.partition(b":")[2], self._token)
+
+    async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, code: str, message: str) -> None:
+        if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
+            await send({"type": "websocket.close", "code": 1008, "reason": ""})
+            return
+        response = self._answer(status, code, message, _HEADERS)
+        if status == 401:
+            # One line each, as browsers want it.
+            response.headers.append("WWW-Authenticate", 'Basic realm="headrace"')
+            response.headers.append("WWW-Authenticate", "Bearer")
+        await response(scope, receive, send)
 
     def _limited(self, receive: Receive) -> Receive:
         """A body without a length is counted while it comes."""
@@ -111,6 +146,15 @@ def _name(host: str) -> str:
     return host.partition(":")[0].lower()
 
 
+def _is_foreign(origin: str, host: str) -> bool:
+    """Tells whether a page is not one of this server's: a browser would send it along with the password it knows.
+
+    >>> _is_foreign("http://localhost:8088", "localhost:8088"), _is_foreign("http://localhost:3000", "localhost:8088")
+    (False, True)
+    """
+    return origin.rpartition("://")[2].lower() != host.lower()
+
+
 def _with_headers(send: Send) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -118,15 +162,3 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return sent
-
-
-async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, code: str, message: str) -> None:
-    if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close", "code": 1008, "reason": ""})
-        return
-    response = error_response(status, code, message, _HEADERS)
-    if status == 401:
-        # One line each, as browsers want it.
-        response.headers.append("WWW-Authenticate", 'Basic realm="headrace"')
-        response.headers.append("WWW-Authenticate", "Bearer")
-    await response(scope, receive, send)

@@ -29,6 +29,21 @@ function askForToken() {
   return true;
 }
 
+// Sends an object, and hands over the answer's lines of JSON as they come, all that came together at once.
+export async function send(path, body, onLines, signal) {
+  const answer = await fetch(path, { method: "POST", headers: { ...headers(), "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+  if (!answer.ok) throw new Refused((await answer.json().catch(() => null))?.message ?? `${answer.status} ${answer.statusText}`);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let waiting = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const lines = (waiting + value).split("\n");
+    waiting = lines.pop();
+    if (lines.length) onLines(lines.map((line) => JSON.parse(line)));
+  }
+}
+
 // Reads server-sent events with fetch, because EventSource cannot send a token.
 export async function follow(path, onEvent, signal) {
   const answer = await fetch(path, { headers: { ...headers(), Accept: "text/event-stream" }, signal });

@@ -1,18 +1,18 @@
-// The frame: pages by the address behind '#', and a stream of what changes every second.
+// The console of an application: its pages, and a stream of what changes every second.
 
 import { follow, get } from "./api.js";
-import { ago, card, element } from "./dom.js";
+import { ago, element } from "./dom.js";
+import { banner, pages } from "./frame.js";
 import { graph } from "./graph.js";
 import { lettersPage } from "./letters.js";
 import { batchesPage, overview } from "./overview.js";
 import { storesPage } from "./stores.js";
 import { topicsPage } from "./topics.js";
 
-const page = document.getElementById("page");
 const live = { application: null, nodes: {} };
 let topology = null;
 
-async function topologyPage() {
+async function topologyPage(page) {
   topology ??= await get("../topology");
   const before = page.querySelector(".graph");
   const at = before ? [before.scrollLeft, before.scrollTop] : null;
@@ -21,36 +21,14 @@ async function topologyPage() {
   now.scrollTo(...(at ?? [(now.scrollWidth - now.clientWidth) / 2, 0]));
 }
 
-// A page that is repeated is drawn anew with every beat; the others keep what was typed into them.
-const PAGES = [
+const show = pages([
   ["overview", "Overview", overview, true],
   ["topology", "Topology", topologyPage, true],
   ["stores", "Stores", storesPage, false],
   ["topics", "Topics", topicsPage, false],
   ["letters", "Letters", lettersPage, false],
   ["batches", "Batches", batchesPage, true],
-];
-
-let leaving = new AbortController();
-let drawing = false;
-
-async function show(fresh) {
-  const [path, search] = location.hash.slice(2).split("?");
-  const [name, ...rest] = (path || "overview").split("/").map(decodeURIComponent);
-  const found = PAGES.find(([id]) => id === name) ?? PAGES[0];
-  if (!fresh && (!found[3] || drawing)) return;
-  if (fresh) { leaving.abort(); leaving = new AbortController(); }
-  document.getElementById("navigation").replaceChildren(...PAGES.map(([id, title]) => element("a", { href: `#/${id}`, "aria-current": id === found[0] ? "page" : undefined }, title)));
-  if (!live.application) return;
-  drawing = true;
-  try {
-    await found[2](page, live, rest, leaving.signal, new URLSearchParams(search));
-  } catch (error) {
-    if (error.name !== "AbortError") page.replaceChildren(card("This did not work", element("p", { class: "error" }, error.message)));
-  } finally {
-    drawing = false;
-  }
-}
+], live, () => live.application !== null);
 
 const KINDS = { RUNNING: "good", REBALANCING: "warn", CREATED: "", PENDING_SHUTDOWN: "warn", NOT_RUNNING: "", PENDING_ERROR: "bad", ERROR: "bad" };
 
@@ -66,13 +44,6 @@ function header() {
 }
 
 const KIND_OF_STALL = { failing: "bad", stopped: "bad", "waiting-for-broker": "bad", "no-input": "calm", paused: "calm" };
-
-function banner(text, kind) {
-  const stall = document.getElementById("stall");
-  stall.hidden = !text;
-  stall.textContent = text || "";
-  stall.className = `banner ${kind ?? ""}`;
-}
 
 async function listen() {
   for (;;) {
@@ -90,14 +61,4 @@ async function listen() {
   }
 }
 
-document.getElementById("theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  localStorage.setItem("headrace-theme", root.dataset.theme);
-});
-const kept = localStorage.getItem("headrace-theme");
-if (kept) document.documentElement.dataset.theme = kept;
-addEventListener("hashchange", () => show(true));
-show(true);
 listen();

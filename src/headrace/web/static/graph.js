@@ -58,7 +58,10 @@ function placed(subtopology) {
   return { places, width: Math.max(left - GAP_X, WIDE) + 2 * MARGIN, height: TITLE + depth * (HIGH + GAP_Y) + MARGIN };
 }
 
-function nodePicture({ x, y, node }, figures) {
+// Where a click leads to; what is left out cannot be clicked.
+const LINKS = { topic: (name) => `#/topics/${encodeURIComponent(name)}`, store: (name) => `#/stores/${encodeURIComponent(name)}` };
+
+function nodePicture({ x, y, node }, figures, links) {
   const seen = figures[node.name] ?? {};
   const kind = node.type === "source" || node.type === "sink" ? node.type : "processor";
   const topic = node.topics?.join(", ") ?? node.topic ?? node.pattern ?? "";
@@ -68,21 +71,22 @@ function nodePicture({ x, y, node }, figures) {
     seen.errors ? `${number(seen.errors)} failed` : null,
     seen.dropped ? `${number(seen.dropped)} dropped` : null,
   ].filter(Boolean).join(" · ");
-  return drawn("g", { transform: `translate(${x} ${y})`, "data-node": node.name, "data-link": topic && !topic.includes(",") ? true : undefined,
-    onclick: topic && !topic.includes(",") ? () => { location.hash = `#/topics/${encodeURIComponent(topic)}`; } : undefined },
+  const leads = links.topic && topic && !topic.includes(",");
+  return drawn("g", { transform: `translate(${x} ${y})`, "data-node": node.name, "data-link": leads ? true : undefined,
+    onclick: leads ? () => { location.hash = links.topic(topic); } : undefined },
     drawn("title", {}, `${node.name}${topic ? `\n${topic}` : ""}`),
     drawn("rect", { class: `node ${kind}${seen.errors ? " failing" : ""}`, width: WIDE, height: HIGH, rx: kind === "processor" ? 6 : 22 }),
     drawn("text", { x: WIDE / 2, y: 19, "text-anchor": "middle" }, short(topic || node.name, 30)),
     drawn("text", { class: "quiet", x: WIDE / 2, y: 36, "text-anchor": "middle" }, says || short(topic ? node.name : kind, 34)),
-    (node.stores ?? []).map((store, index) => drawn("g", { transform: `translate(${WIDE + 16} ${index * 26 + 4})`, "data-link": true,
-      onclick: (event) => { event.stopPropagation(); location.hash = `#/stores/${encodeURIComponent(store)}`; } },
+    (node.stores ?? []).map((store, index) => drawn("g", { transform: `translate(${WIDE + 16} ${index * 26 + 4})`, "data-link": links.store ? true : undefined,
+      onclick: links.store && ((event) => { event.stopPropagation(); location.hash = links.store(store); }) },
       drawn("title", {}, store),
       drawn("line", { class: "edge state", x1: -16, y1: HIGH / 2 - index * 26 - 4, x2: 0, y2: 11 }),
       drawn("rect", { class: "store", width: WIDE * 0.7, height: 22, rx: 4 }),
       drawn("text", { x: 8, y: 15 }, short(store, 22)))));
 }
 
-export function graph(topology, figures) {
+export function graph(topology, figures, links = LINKS) {
   const boxes = topology.subtopologies.map((subtopology) => ({ subtopology, ...placed(subtopology) }));
   const width = Math.max(...boxes.map((box) => box.width), 320) + 2 * MARGIN;
   let top = MARGIN;
@@ -115,6 +119,6 @@ export function graph(topology, figures) {
       ...node.successors.map((next) => curve(node.name, next, moves(node.name))),
       ...(node.topics ?? []).flatMap((topic) => (writers.get(topic) ?? []).map((writer) => curve(writer, node.name, `across ${moves(writer)}`))),
     ])),
-    boxes.map((box) => drawn("g", { transform: `translate(${box.left} ${box.top})` }, [...box.places.values()].map((place) => nodePicture(place, figures)))));
+    boxes.map((box) => drawn("g", { transform: `translate(${box.left} ${box.top})` }, [...box.places.values()].map((place) => nodePicture(place, figures, links)))));
   return element("div", { class: "graph" }, picture);
 }

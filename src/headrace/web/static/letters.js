@@ -3,11 +3,27 @@
 import { get } from "./api.js";
 import { card, element, table, time, valueText } from "./dom.js";
 
-export async function lettersPage(page) {
-  const { letters, topics } = await get("api/letters?limit=200");
-  const link = (row) => (row.topic === null ? "" : element("a", { href: `#/topics/${encodeURIComponent(row.topic)}?partition=${row.partition}&offset=${row.offset}` }, `${row.topic} ${row.partition} @ ${row.offset}`));
-  page.replaceChildren(card("Dead and late records",
+const link = (row) => (row.topic === null || row.offset === null || row.offset < 0 ? "" : element("a", { href: `#/topics/${encodeURIComponent(row.topic)}?partition=${row.partition}&offset=${row.offset}` }, `${row.topic} ${row.partition} @ ${row.offset}`));
+
+function dead({ letters, topics }) {
+  const reason = (row) => (row.stacktrace ? element("details", {}, element("summary", {}, row.reason), element("pre", {}, row.stacktrace)) : element("pre", {}, row.reason));
+  return card("Dead letters",
     element("p", { class: "soft" }, topics.length ? `Read from ${topics.join(", ")}.` : "No topic for such records is configured: set errors.dead.letter.queue.topic.name to keep them."),
-    table([["when", (row) => time(row.timestamp_ms), "time"], ["kind", (row) => element("span", { class: row.kind === "dead" ? "bad" : "warn" }, row.kind)], ["reason", (row) => (row.stacktrace ? element("details", {}, element("summary", {}, row.reason), element("pre", {}, row.stacktrace)) : element("pre", {}, row.reason))],
-      ...(letters.some((row) => row.node) ? [["node", (row) => row.node ?? ""]] : []), ["record", link], ["key", (row) => valueText(row.key)], ["value", (row) => valueText(row.value)]], letters, "None.")));
+    table([["when", (row) => time(row.timestamp_ms), "time"], ["reason", reason],
+      ...(letters.some((row) => row.node) ? [["node", (row) => row.node ?? ""]] : []), ...(topics.length > 1 ? [["kept in", (row) => row.letter_topic]] : []),
+      ["record", link], ["key", (row) => valueText(row.key)], ["value", (row) => valueText(row.value)]], letters, "None."));
+}
+
+function late({ records, nodes }) {
+  const span = (row) => (row.window === null ? "" : `${time(row.window[0])} to ${time(row.window[1])}`);
+  const counted = nodes.map((row) => `${row.node}: ${row.total.toLocaleString()}`).join(", ");
+  return card("Late records",
+    element("p", { class: "soft" }, nodes.length ? `Dropped since the start: ${counted}. Below are the last ones that tasks have reported, a few of each batch.` : "Records that come after their window has closed are dropped."),
+    table([["record's time", (row) => time(row.timestamp_ms), "time"], ["node", (row) => row.node], ["window", span], ["closed at", (row) => time(row.close_time_ms), "time"],
+      ["record", link], ["key", (row) => valueText(row.key)], ["value", (row) => valueText(row.value)]], records, "None."));
+}
+
+export async function lettersPage(page) {
+  const [found, tooLate] = await Promise.all([get("api/letters?limit=200"), get("api/late?limit=200")]);
+  page.replaceChildren(element("div", { class: "stack" }, dead(found), late(tooLate)));
 }

@@ -1,0 +1,5 @@
+"""The console of a server: statements typed into a page, and the queries that run.
+
+``script`` carries out what is typed, statement by statement; ``watching`` is what the pages show of the server;
+``topics`` says how topics are read; ``routes`` serves all of it. The page itself is in ``headrace.web``.
+"""

@@ -1,0 +1,126 @@
+"""What the pages show of a server: its queries with their figures, its streams and tables."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from headrace.errors import StreamsError
+from headrace.metrics.names import THREAD, MetricName, Metrics
+from headrace.metrics.recording import rates_by
+from headrace.sql.hosting.progress import unread
+from headrace.sql.hosting.streams_host import application_id
+from headrace.sql.persistent import PersistentQuery
+from headrace.sql.server.errors import NOT_FOUND, RequestError, terminated
+from headrace.sql.server.query_info import shown_state
+from headrace.sql.server.service import SqlService
+from headrace.sql.server.showing import is_internal
+from headrace.web.node_figures import node_figures
+from headrace.web.topology_json import topology_json
+
+_WAITING_SECONDS = 3.0
+"""Asking the log is a request to a broker on Kafka, so it is done less often than all the rest."""
+
+
+class Watching:
+    """Answers in any thread. ``clock`` is in seconds."""
+
+    def __init__(self, service: SqlService, *, accepts: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._service = service
+        self._accepts = accepts
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._waiting: dict[str, int | None] = {}
+        self._asked: float | None = None
+
+    # Any: what JSON holds, in all of these.
+    def now(self) -> dict[str, Any]:
+        """Returns what changes all the time."""
+        queries = list(self._service.engine.catalog.queries.values())
+        waiting = self._waiting_records()
+        return {
+            "server": {
+                "service_id": self._service.service_id,
+                "accepts_statements": self._accepts,
+                "position": self._service.position,
+                "following": self._service.figures()["following"],
+            },
+            "queries": [self._figures(query, waiting.get(query.id)) for query in queries],
+        }
+
+    def _waiting_records(self) -> dict[str, int | None]:
+        service = self._service
+        with self._lock:
+            queries = list(service.engine.catalog.queries.values())
+            now = self._clock()
+            known = all(query.id in self._waiting for query in queries)
+            if self._asked is None or not known or now - self._asked >= _WAITING_SECONDS:
+                self._asked = now
+                self._waiting = {query.id: _unread(query, service) for query in queries}
+            return self._waiting
+
+    def _figures(self, query: PersistentQuery, waiting: int | None) -> dict[str, Any]:
+        host = self._service.host
+        status, metrics = host.status(query.id), host.metrics(query.id)
+        return {
+            "id": query.id,
+            "state": shown_state(query.id, host),
+            "error": status.error,
+            "sink": query.sink,
+            "sink_topic": query.sink_topic,
+            "sources": list(query.sources),
+            "records_in": status.metrics.get("records-consumed-total"),
+            "records_out": status.metrics.get("records-produced-total"),
+            "rate_in": _rate(metrics, "records-consumed-rate"),
+            "rate_out": _rate(metrics, "records-produced-rate"),
+            "state_rows": status.metrics.get("state-rows"),
+            "waiting": waiting,
+        }
+
+    def query(self, query_id: str) -> dict[str, Any]:
+        """Returns one query with its topology, and how fast records go through it."""
+        service = self._service
+        query = service.engine.catalog.queries.get(query_id)
+        if query is None:
+            raise RequestError(NOT_FOUND, f"There is no query {query_id}; it may have been terminated")
+        application = application_id(service.service_id, query.id)
+        metrics = service.host.metrics(query.id)
+        return {
+            **self._figures(query, self._waiting_records().get(query.id)),
+            "statement": terminated(query.statement.text),
+            "settings": {name: str(value) for name, value in query.settings.items()},
+            "application_id": application,
+            "topology": topology_json(query.topology, application, lambda: service.log),
+            "description": str(query.topology.describe()),
+            "nodes": {} if metrics is None else node_figures(query.topology, application, metrics),
+        }
+
+    def catalog(self) -> dict[str, Any]:
+        """Returns the streams, the tables, and the topics that are nobody's internal ones."""
+        self._service.catch_up()
+        sources = [source for _, source in sorted(self._service.engine.catalog.sources.items())]
+        topics = self._service.log.partition_counts()
+        return {
+            "streams": [{"name": each.name, "topic": each.topic} for each in sources if not each.is_table],
+            "tables": [{"name": each.name, "topic": each.topic} for each in sources if each.is_table],
+            "topics": [
+                {"name": name, "partitions": count} for name, count in sorted(topics.items()) if not is_internal(name)
+            ],
+        }
+
+
+def _unread(query: PersistentQuery, service: SqlService) -> int | None:
+    try:
+        return unread(service.log, application_id(service.service_id, query.id), query.source_topics)
+    except (StreamsError, OSError):
+        # A log that does not answer is told by what cannot be read; the list of queries is still there.
+        return None
+
+
+def _rate(metrics: Metrics | None, name: str) -> float | None:
+    if metrics is None:
+        return None
+    values = {each: metrics[each] for each in metrics if isinstance(each, MetricName)}
+    return round(sum(rates_by(values, name, THREAD, "thread-id").values()), 1)
