@@ -16,9 +16,9 @@ from typing import Any
 
 import httpx
 
-from headrace import EmbeddedLog
+from headrace import EmbeddedLog, StreamsConfig
+from headrace.app.in_process import InProcessEngine
 from headrace.sql.catalog import SourceDefinition
-from headrace.sql.hosting.in_process import InProcessEngine
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.server.sql_server import SqlServer
 from headrace.topics.log import Output, Raw, TopicLog
@@ -110,6 +110,20 @@ class Running:
         endpoint = self.server.application.state.endpoint
         while not endpoint.push_queries() and not done.is_set() and time.monotonic() < deadline:
             time.sleep(0.005)
+
+
+@contextmanager
+def spark_kept_open() -> Iterator[None]:
+    """Keeps Spark's context and its Python workers from case to case: starting them takes longer than most cases."""
+    # An import here: the other engine needs no pyspark.
+    from headrace.spark.session import close_session, open_session
+
+    with TemporaryDirectory(prefix="rest-spark-") as folder:
+        session = open_session(StreamsConfig.of(_SPARK), partitions=1, directory=Path(folder))
+        try:
+            yield
+        finally:
+            close_session(session)
 
 
 @contextmanager

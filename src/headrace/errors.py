@@ -270,9 +270,11 @@ class OffsetOutOfRangeError(StreamsError, LookupError):
 
 
 class BatchError(StreamsError):
-    """A micro-batch cannot be committed: a newer one has been, or its receipts are not those of this batch.
+    """A micro-batch cannot be committed: a newer one has been, its receipts are not those of this batch, or run again
+    it did something else.
 
     Usually the checkpoint of the application was deleted or exchanged while the log was kept. Reset the application.
+    The last happens only with ``on_replay_difference="fail"`` to functions that are not deterministic. Correct them.
     """
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from headrace import EmbeddedLog
+from headrace.app.in_process import InProcessEngine
 from headrace.sql.engine import SqlEngine
-from headrace.sql.hosting.in_process import InProcessEngine
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.hosting.streams_host import StreamsHost
+from headrace.sql.leftovers import Leftovers
 from headrace.sql.log_topics import LogTopics
 from headrace.sql.pull import pull
 from headrace.sql.push import push
@@ -38,6 +39,7 @@ class QueryPlace:
         settings = {"state.dir": str(directory / "state"), "log.sync": "none"}
         self.host = StreamsHost(self.log, settings, service_id=_SERVICE, engine=InProcessEngine)
         self.tables = open_tables(self.log, directory / "views")
+        self._leftovers = Leftovers(directory / "transient")
         self._time_ms = 0
 
     def run(self, text: str) -> None:
@@ -65,6 +67,7 @@ class QueryPlace:
             self.tables,
             None,
             _SERVICE,
+            self._leftovers,
         )
 
     def pulled(self, text: str, **settings: object) -> PullResult:

@@ -104,6 +104,9 @@ def test_a_terminated_query_is_gone_and_its_sink_stays(engine: SqlEngine) -> Non
     started(engine, "CREATE STREAM a AS SELECT * FROM s;")
     engine.execute("TERMINATE ALL;")
     assert (list(engine.catalog.queries), engine.catalog.source("A").created_by) == ([], None)
+    assert engine.catalog.source("A").is_derived
+    with pytest.raises(SqlStatementError, match="ALTER command is not supported for CREATE"):
+        engine.execute("ALTER STREAM a ADD COLUMN b INT;")
     with pytest.raises(SqlStatementError, match="Unknown queryId: NONE_0"):
         engine.execute("TERMINATE none_0;")
 

@@ -54,8 +54,10 @@ class SourceDefinition:
     """The statement that made it."""
     partitions: int = 1
     """How many partitions its topic has."""
+    is_derived: bool = False
+    """Whether it was made with ``AS SELECT``."""
     created_by: str | None = None
-    """The id of the query that writes it, for those made with ``AS SELECT``."""
+    """The id of the query that it was made with; None if there was none, or if it was terminated."""
 
     @property
     def is_table(self) -> bool:

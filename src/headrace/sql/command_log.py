@@ -34,12 +34,16 @@ class Command:
     """What was set for it beyond the settings of the server."""
     topics: Mapping[str, int] = field(default_factory=dict)
     """The partitions of the topics that it asked for."""
+    schemas: Mapping[str, int] = field(default_factory=dict)
+    """The numbers of the registered schemas that columns were inferred from, by subject."""
+    deletes: Mapping[str, str] = field(default_factory=dict)
+    """The topics that it deletes, with what tells them from others of the same names."""
     id: str = field(default_factory=lambda: uuid4().hex)
 
     def to_bytes(self) -> bytes:
         """Returns the command as it is written.
 
-        >>> command = Command("DROP TYPE T", {"a": 1}, {"in": 4}, "7")
+        >>> command = Command("DROP STREAM S DELETE TOPIC", {"a": 1}, {"in": 4}, {"in-value": 3}, {"in": "9"})
         >>> Command.from_bytes(command.to_bytes()) == command
         True
         """
@@ -49,6 +53,8 @@ class Command:
             "statement": self.text,
             "settings": dict(self.settings),
             "topics": dict(self.topics),
+            "schemas": dict(self.schemas),
+            "deletes": dict(self.deletes),
         }
         return json.dumps(content).encode()
 
@@ -60,7 +66,14 @@ class Command:
             message = f"no command of version {_VERSION}: {data[:200]!r}"
             raise ValueError(message)
         try:
-            return cls(content["statement"], content["settings"], content["topics"], content["id"])
+            return cls(
+                content["statement"],
+                content["settings"],
+                content["topics"],
+                content.get("schemas", {}),
+                content.get("deletes", {}),
+                content["id"],
+            )
         except KeyError as error:
             message = f"the command has no {error}"
             raise ValueError(message) from error

@@ -14,7 +14,7 @@ from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError
 from headrace.sql.function_statements import create_function, drop_function
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.inference import check_sink_schemas, register_schemas
+from headrace.sql.inference import SchemaChoice, check_sink_schemas, register_schemas
 from headrace.sql.inserting import InsertedRecord, record_of
 from headrace.sql.persistent import PersistentQuery
 from headrace.sql.planning import QueryPlan, SinkRequest, build, plan_query
@@ -94,11 +94,17 @@ class SqlEngine:
         self.variables: dict[str, str] = {}
         self.topics: TopicDirectory = topics if topics is not None else KnownTopics(default_partitions=1)
         self.registry = registry
+        self.choice = SchemaChoice()
+        """The registered schemas that columns were inferred from."""
         self._query_number = 0
 
-    def trial(self, topics: TopicDirectory) -> SqlEngine:
-        """Returns an engine in the same state, to try statements out on: what they do there is not done here."""
+    def trial(self, topics: TopicDirectory, schemas: Mapping[str, int] | None = None) -> SqlEngine:
+        """Returns an engine in the same state, to try statements out on: what they do there is not done here.
+
+        ``schemas`` are those that columns are to be inferred from, by subject: they were when a statement was accepted.
+        """
         other = SqlEngine(self.functions, self.settings, topics=topics, registry=self.registry)
+        other.choice = SchemaChoice(schemas or {})
         other.catalog, other.variables, other._query_number = self.catalog, dict(self.variables), self._query_number
         return other
 
@@ -149,7 +155,9 @@ class SqlEngine:
     def _execute(self, statement: Statement, settings: Mapping[str, object]) -> Executed:
         match statement:
             case CreateSource():
-                self.catalog, message = create_source(statement, self.catalog, settings, self.topics, self.registry)
+                self.catalog, message = create_source(
+                    statement, self.catalog, settings, self.topics, self.registry, self.choice
+                )
             case CreateAsSelect():
                 return self._create_as_select(statement, settings)
             case InsertInto():

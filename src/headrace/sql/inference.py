@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from headrace.serdes.registry.registry import Schema, SchemaRegistry, subject_of
 from headrace.sql.catalog import SourceDefinition
@@ -14,11 +15,36 @@ from headrace.sql.schema import Column, Namespace
 _SIDES = {Namespace.KEY: "key", Namespace.VALUE: "value"}
 
 
+@dataclass
+class SchemaChoice:
+    """Which of a subject's schemas columns are inferred from: the newest one, or the one that was chosen before.
+
+    Whoever carries out a statement again must come to the same columns, whatever was registered since.
+    """
+
+    before: Mapping[str, int] = field(default_factory=dict)
+    """The numbers of the schemas that were chosen when the statement was accepted, by subject."""
+    made: dict[str, int] = field(default_factory=dict)
+    """Those that are chosen now."""
+
+    def schema(self, subject: str, registry: SchemaRegistry) -> Schema | None:
+        """Returns the schema of a subject; None if there is none."""
+        if subject in self.before:
+            self.made[subject] = self.before[subject]
+            return registry.find(self.before[subject])
+        found = registry.latest(subject)
+        if found is None:
+            return None
+        self.made[subject] = found.id
+        return found.schema
+
+
 def inferred_columns(
     given: WithProperties,
     columns: tuple[Column, ...],
     formats: tuple[str, str],
     options: tuple[FormatOptions, FormatOptions],
+    choice: SchemaChoice,
 ) -> tuple[Column, ...]:
     """Returns the columns with those of the registered schemas where the statement lists none."""
     topic = given.kafka_topic or ""
@@ -31,7 +57,7 @@ def inferred_columns(
         if declared or not format_named(format).infers_schemas:
             continue
         # Neither the table's PRIMARY KEY nor the stream's KEY has to be there: a topic may have no key at all.
-        found = _registered(topic, namespace, format, side_options, schema_id)
+        found = _registered(topic, namespace, format, side_options, schema_id, choice)
         inferred = format_named(format).infer(found, _inferring(given, side_options, namespace), namespace)
         result = (*inferred, *result) if namespace is Namespace.KEY else (*result, *inferred)
     return result
@@ -57,7 +83,14 @@ def _check_schema_id(namespace: Namespace, format: str, declared: tuple[Column, 
         raise SqlStatementError(message)
 
 
-def _registered(topic: str, namespace: Namespace, format: str, options: FormatOptions, schema_id: int | None) -> Schema:
+def _registered(
+    topic: str,
+    namespace: Namespace,
+    format: str,
+    options: FormatOptions,
+    schema_id: int | None,
+    choice: SchemaChoice,
+) -> Schema:
     if options.registry is None:
         message = (
             f"Cannot infer columns for the {format} format without a schema registry: "
@@ -76,7 +109,7 @@ def _registered(topic: str, namespace: Namespace, format: str, options: FormatOp
                 f"Subject: {subject}, schema id: {schema_id}: {error}"
             )
             raise SqlStatementError(message) from error
-    found = options.registry.latest(subject)
+    found = choice.schema(subject, options.registry)
     if found is None:
         message = (
             f"Schema for message {side}s on topic '{topic}' does not exist in the Schema Registry.\n"
@@ -85,7 +118,7 @@ def _registered(topic: str, namespace: Namespace, format: str, options: FormatOp
             "registry cannot be read with these credentials; list the columns in the statement to do without"
         )
         raise SqlStatementError(message)
-    return found.schema
+    return found
 
 
 def check_columns(declared: tuple[Column, ...], registered: tuple[Column, ...], namespace: Namespace) -> None:
@@ -121,7 +154,7 @@ def check_sink_schemas(sink: SourceDefinition) -> None:
             side = _SIDES[namespace].upper()
             message = f"{side}_SCHEMA_ID is provided but format {format} doesn't support registering in Schema Registry"
             raise SqlStatementError(message)
-        found = _registered(sink.topic, namespace, format, options, options.schema_id)
+        found = _registered(sink.topic, namespace, format, options, options.schema_id, SchemaChoice())
         check_columns(columns, format_named(format).infer(found, options, namespace), namespace)
 
 

@@ -13,6 +13,7 @@ from headrace.sql.formats import FormatOptions, format_named
 from headrace.sql.syntax.nodes import Literal
 from headrace.sql.syntax.statements import Properties
 from headrace.sql.syntax.units import UNITS, duration
+from headrace.sql.topic_directory import NewTopic
 
 _TEXTS = {
     "KAFKA_TOPIC": "kafka_topic",
@@ -90,6 +91,12 @@ class WithProperties:
             self.value_schema_id,
             self.value_nullable_representation,
         )
+
+    def new_topic(self, partitions: int) -> NewTopic:
+        """Returns what a topic is to be like that is made for the statement."""
+        configs = {"retention.ms": self.retention_ms, "cleanup.policy": self.cleanup_policy}
+        given = {name: str(value).lower() for name, value in configs.items() if value is not None}
+        return NewTopic(partitions, self.replicas, given)
 
     @staticmethod
     def _options(

@@ -21,7 +21,7 @@ def sink_definition(plan: QueryPlan, statement: CreateAsSelect, query_id: str) -
             f"Please use CREATE {sink.kind} AS SELECT statement instead."
         )
         raise SqlStatementError(message)
-    return replace(sink, text=statement.text, created_by=query_id)
+    return replace(sink, text=statement.text, is_derived=True, created_by=query_id)
 
 
 def with_topic(
@@ -31,7 +31,7 @@ def with_topic(
     wanted, found = given.partitions, topics.partitions(sink.topic)
     if found is None:
         found = wanted if wanted is not None else plan.sources[0].partitions
-        topics.create(sink.topic, partitions=found, replicas=given.replicas or 1)
+        topics.create(sink.topic, given.new_topic(found))
     elif wanted is not None and wanted != found:
         message = (
             f"A Kafka topic with the name '{sink.topic}' already exists, with different partition/replica "

@@ -9,7 +9,7 @@ from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
 from headrace.sql.definitions import chosen_formats, declared_columns, define_source
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.inference import inferred_columns, register_schemas
+from headrace.sql.inference import SchemaChoice, inferred_columns, register_schemas
 from headrace.sql.properties import WithProperties, source_properties
 from headrace.sql.schema import Column, Schema
 from headrace.sql.source_checks import check_formats
@@ -24,6 +24,7 @@ def create_source(
     settings: Mapping[str, object],
     topics: TopicDirectory,
     registry: SchemaRegistry | None,
+    choice: SchemaChoice,
 ) -> tuple[Catalog, str]:
     """Returns the catalogue with the new source, and what to tell."""
     given = source_properties(statement.properties)
@@ -33,7 +34,7 @@ def create_source(
         replace(given.key_options(), registry=registry),
         replace(given.value_options(), registry=registry),
     )
-    columns = inferred_columns(given, columns, formats, options)
+    columns = inferred_columns(given, columns, formats, options, choice)
     source = define_source(statement, given, settings, columns=columns, formats=formats, options=options, partitions=0)
     existing = catalog.find(statement.name)
     if existing is not None and statement.if_not_exists:
@@ -62,7 +63,7 @@ def _partitions(given: WithProperties, topic: str, topics: TopicDirectory) -> in
             "'REPLICAS'). For example: WITH (KAFKA_TOPIC='topic', PARTITIONS=2)"
         )
         raise SqlStatementError(message)
-    topics.create(topic, partitions=given.partitions, replicas=given.replicas or 1)
+    topics.create(topic, given.new_topic(given.partitions))
     return given.partitions
 
 
@@ -123,7 +124,7 @@ def alter_source(statement: AlterSource, catalog: Catalog) -> tuple[Catalog, str
     if source.is_source:
         message = f"Cannot alter {kind} '{source.name}': ALTER operations are not supported on source {kind}s."
         raise SqlStatementError(message)
-    if source.created_by is not None:
+    if source.is_derived:
         message = "ALTER command is not supported for CREATE ... AS statements."
         raise SqlStatementError(message)
     columns = list(source.schema.columns)

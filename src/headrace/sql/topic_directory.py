@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+
+
+@dataclass(frozen=True)
+class NewTopic:
+    """What a statement wants of a topic that is to be made."""
+
+    partitions: int
+    replicas: int | None = None
+    """None leaves it to the log."""
+    configs: Mapping[str, str] = field(default_factory=dict)
 
 
 class TopicDirectory(Protocol):
@@ -13,7 +24,7 @@ class TopicDirectory(Protocol):
         """Returns how many partitions the topic has; None if it does not exist."""
         ...
 
-    def create(self, topic: str, *, partitions: int, replicas: int) -> None:
+    def create(self, topic: str, wanted: NewTopic) -> None:
         """Makes the topic, which does not exist."""
         ...
 
@@ -37,8 +48,8 @@ class KnownTopics:
             self.topics[topic] = self.default_partitions
         return self.topics.get(topic)
 
-    def create(self, topic: str, *, partitions: int, replicas: int) -> None:
-        self.topics[topic] = partitions
+    def create(self, topic: str, wanted: NewTopic) -> None:
+        self.topics[topic] = wanted.partitions
 
     def delete(self, topic: str) -> None:
         self.topics.pop(topic, None)

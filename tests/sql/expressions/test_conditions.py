@@ -51,6 +51,10 @@ from tests.sql.expressions.rows import ROW, type_of, typed, value
         ("s NOT LIKE '%x%'", True),
         ("'50%' LIKE '50!%' ESCAPE '!'", True),
         ("s LIKE s", True),
+        ("'abcabc' LIKE '%b%bc'", True),
+        ("'abcab' LIKE 'ab%b%bc'", False),
+        # Trying all places of all parts would take for ever.
+        (f"'{'a' * 5000}' LIKE '{'%a' * 20}%b'", False),
         ("f AND i = 7", True),
         ("f OR nf", True),
         ("NOT f", False),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import count
 from typing import Annotated, Any, TypedDict, TypeVar
 
 import pytest
@@ -170,6 +171,16 @@ def test_python_table_functions_give_rows() -> None:
     made = table_call(_call("LETTERS('ab')"), Columns(), FUNCTIONS)
     assert (str(made.item_type), value_of(made.expression)) == ("STRING", ["a", "b"])
     assert value_of(table_call(_call("LETTERS(NULL)"), Columns(), FUNCTIONS).expression) == []
+
+
+def test_python_table_function_without_an_end_is_refused() -> None:
+    def numbers(start: int) -> Iterator[int]:
+        yield from count(start)
+
+    functions = BUILTIN_FUNCTIONS.with_functions(sql_function(udtf(numbers)))
+    endless = table_call(_call("NUMBERS(1)"), Columns(), functions).expression
+    with pytest.raises(ValueError, match="numbers may return 1,000,000 rows at most for a row"):
+        value_of(endless)
 
 
 def test_python_aggregates_fold_rows() -> None:

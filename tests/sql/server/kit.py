@@ -12,7 +12,7 @@ import httpx
 
 from headrace import EmbeddedLog
 from headrace.app.engine import EngineFactory
-from headrace.sql.hosting.in_process import InProcessEngine
+from headrace.app.in_process import InProcessEngine
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.server.sql_server import SqlServer
 from headrace.topics.log import Raw, TopicLog

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import timedelta
 
+from headrace.serdes.registry import Schema, SchemaRegistry
 from headrace.sql.command_log import Command, CommandLog
 from tests.sql.server.kit import Client, SqlPlace
 
@@ -50,6 +52,39 @@ def test_replay_deletes_no_topic_that_was_made_since(place: SqlPlace) -> None:
     second = place.server()
     assert _catalogue(second)["sources"] == {}
     assert len(second.records("s")) == 1
+
+
+def test_topic_is_deleted_at_the_start_if_its_server_was_killed_before(place: SqlPlace) -> None:
+    first = place.server()
+    first.ksql(SOURCE)
+    first.close()
+    # What a server leaves that is killed between the command and the deletion.
+    left = Command("DROP STREAM S DELETE TOPIC;", deletes={"s": place.log.topic_id("s")})
+    CommandLog(place.log, "default_").append(left)
+    second = place.server()
+    assert _catalogue(second)["sources"] == {}
+    assert "s" not in place.log.topics()
+
+
+def test_columns_stay_those_of_the_schema_that_they_were_inferred_from(place: SqlPlace) -> None:
+    registry = SchemaRegistry("mock://frozen")
+
+    def schema(*names: str) -> Schema:
+        fields = [{"name": name, "type": ["null", "int"], "default": None} for name in names]
+        return Schema(json.dumps({"type": "record", "name": "row", "fields": fields}))
+
+    place.log.create_topic("s")
+    registry.register("s-value", schema("A"))
+    settings = {"ksql.schema.registry.url": registry.url}
+    first = place.server(settings)
+    first.ksql("CREATE STREAM OLD WITH (KAFKA_TOPIC='s', VALUE_FORMAT='AVRO');")
+    registry.register("s-value", schema("A", "B"))
+    first.ksql("CREATE STREAM NEW WITH (KAFKA_TOPIC='s', VALUE_FORMAT='AVRO');")
+    expected = {"OLD": "`A` INTEGER", "NEW": "`A` INTEGER, `B` INTEGER"}
+    assert _catalogue(first)["sources"] == expected
+    first.close()
+    second = place.server(settings)
+    assert _catalogue(second)["sources"] == expected
 
 
 def test_servers_on_one_log_agree(place: SqlPlace) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.app.in_process import InProcessEngine
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.hosting.in_process import InProcessEngine
 from headrace.sql.server.headless import run_file
 from headrace.sql.server.sql_server import SqlServer
 from tests.sql.server.kit import Client, SqlPlace

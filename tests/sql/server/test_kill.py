@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +16,11 @@ from headrace import EmbeddedLog
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.hosting.streams_host import application_id
 from tests.sql.server.kit import SOON, SqlPlace
+from tests.sql.server.process import ServerProcess
 
 _ROUNDS = 6
+Start = Callable[..., ServerProcess]
+EARLIEST = {"auto.offset.reset": "earliest"}
 
 
 def _statements() -> Iterator[str]:
@@ -35,28 +35,7 @@ def _statements() -> Iterator[str]:
             yield f"DROP STREAM C{number - 1};"
 
 
-class _Process:
-    """A server in a process of its own."""
-
-    def __init__(self, directory: Path) -> None:
-        command = [sys.executable, "-m", "headrace.cli", "sql", "server", "--engine", "process"]
-        command += ["--listen", "localhost:0", "--state-dir", str(directory), "--set", "log.sync=none"]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert self._process.stderr is not None
-        said = self._process.stderr.readline()
-        found = re.search(r"http://\S+", said)
-        assert found, said + self._process.stderr.read()
-        self.url = found[0]
-
-    def end(self, number: int) -> None:
-        """Sends a signal and waits for the end."""
-        self._process.send_signal(number)
-        self._process.wait(SOON.total_seconds())
-        assert self._process.stderr is not None
-        self._process.stderr.close()
-
-
-def _send(process: _Process, text: str) -> bool:
+def _send(process: ServerProcess, text: str) -> bool:
     """Returns whether the statement is carried out, now or before its answer was lost."""
     try:
         found = httpx.post(f"{process.url}/ksql", json={"ksql": text}, timeout=SOON.total_seconds())
@@ -67,20 +46,20 @@ def _send(process: _Process, text: str) -> bool:
     return True
 
 
-def test_killed_server_loses_nothing(tmp_path: Path) -> None:
+def test_killed_server_loses_nothing(tmp_path: Path, start: Start) -> None:
     directory = tmp_path / "killed"
     directory.mkdir()
-    process = _Process(directory)
+    process = start(directory)
     kills = {4, 19, 33}
     for number, text in enumerate(_statements()):
         if number in kills:
             # Somewhere in the middle of it.
-            timer = threading.Timer(0.004 * (number % 7), os.kill, (process._process.pid, signal.SIGKILL))
+            timer = threading.Timer(0.004 * (number % 7), os.kill, (process.pid, signal.SIGKILL))
             timer.start()
             _send(process, text)
             timer.join()
             process.end(signal.SIGKILL)
-            process = _Process(directory)
+            process = start(directory)
         assert _send(process, text)
     killed = _outcome(directory, process.url)
     process.end(signal.SIGTERM)
@@ -93,6 +72,35 @@ def test_killed_server_loses_nothing(tmp_path: Path) -> None:
     client.close()
     undisturbed.close()
     assert killed == expected
+
+
+def test_what_push_queries_have_left_is_gone_after_the_next_start(tmp_path: Path, start: Start) -> None:
+    process = start(tmp_path)
+    setup = (
+        "CREATE STREAM \"a b\" (K INT KEY, V INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"
+        'INSERT INTO "a b" VALUES (1, 1);'
+    )
+    assert _send(process, setup)
+    body = {"ksql": 'SELECT K, SUM(V) FROM "a b" GROUP BY K EMIT CHANGES;', "streamsProperties": EARLIEST}
+    with httpx.stream("POST", f"{process.url}/query", json=body, timeout=SOON.total_seconds()) as answer:
+        # The first line has an end when the first row is there.
+        next(answer.iter_lines())
+        process.end(signal.SIGKILL)
+    left = _left(tmp_path)
+    assert any(each.startswith("_headrace_sql_default_query_transient_") for each in left), left
+    assert any(each.endswith("-changelog") for each in left), left
+    process = start(tmp_path)
+    assert _left(tmp_path) == {"_headrace_sql_default__commands", "s"}
+    process.end(signal.SIGTERM)
+
+
+def _left(directory: Path) -> set[str]:
+    """Returns the names of topics, and those of applications that have progress."""
+    log = EmbeddedLog(directory / "log", sync="none")
+    try:
+        return {*log.topics(), *log.applications()}
+    finally:
+        log.close()
 
 
 def _outcome(directory: Path, url: str) -> dict[str, object]:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from headrace.sql.hosting.in_process import InProcessEngine
+from headrace.app.in_process import InProcessEngine
 from headrace.sql.server.sql_server import SqlServer
 from tests.sql.server.kit import SOON, Client
 
@@ -17,6 +17,29 @@ if TYPE_CHECKING:
     from headrace.topics.kafka import KafkaLog
 
 pytestmark = pytest.mark.kafka
+
+
+def test_topics_are_made_as_the_statement_says(tmp_path: Path, kafka: KafkaLog) -> None:
+    own = f"T{uuid4().hex[:8].upper()}"
+    settings = {"state.dir": str(tmp_path), "bootstrap.servers": kafka.bootstrap_servers, "ksql.service.id": f"{own}_"}
+    text = (
+        f"CREATE STREAM S (V INT) WITH (KAFKA_TOPIC='{own}-s', VALUE_FORMAT='JSON', PARTITIONS=2, REPLICAS=%d, "
+        "RETENTION_MS=60000);"
+    )
+    client = Client(SqlServer(settings, listen="localhost:0", log=kafka, engine=InProcessEngine).start())
+    try:
+        # There is one broker.
+        status, error = client.error(text % 3)
+        assert (status, error["error_code"]) == (400, 40001)
+        assert "replication" in error["message"].lower()
+        assert f"{own}-s" not in kafka.topics()
+        client.ksql(text % 1)
+        made = kafka.describe_topic(f"{own}-s")
+        assert (made.partitions, made.configs["retention.ms"]) == (2, "60000")
+        client.ksql("DROP STREAM S DELETE TOPIC;")
+        assert f"{own}-s" not in kafka.topics()
+    finally:
+        client.close()
 
 
 def test_restarted_server_goes_on(tmp_path: Path, kafka: KafkaLog) -> None:

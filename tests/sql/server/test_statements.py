@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from headrace.app.in_process import InProcessEngine
+from headrace.sql.server.sql_server import SqlServer
 from tests.sql.server.kit import Client, SqlPlace
 
 ORDERS = (
@@ -205,6 +207,20 @@ def test_print_shows_records(client: Client) -> None:
     )
 
 
+def test_print_shows_records_of_registered_schemas(place: SqlPlace) -> None:
+    client = place.server({"ksql.schema.registry.url": "mock://print"})
+    client.ksql(
+        "CREATE STREAM S (ID INT KEY, V STRING, N INT) WITH (KAFKA_TOPIC='s', FORMAT='AVRO', PARTITIONS=1);"
+        "INSERT INTO S (ROWTIME, ID, V, N) VALUES (0, 7, 'tea', 3);"
+    )
+    found = client.http.post("/query", json={"ksql": "PRINT 's' FROM BEGINNING LIMIT 1;"})
+    assert found.text.splitlines() == [
+        "Key format: AVRO",
+        "Value format: AVRO",
+        'rowtime: 1970/01/01 00:00:00.000 Z, key: 7, value: {"V":"tea","N":3}, partition: 0',
+    ]
+
+
 def test_functions_come_only_from_modules_that_the_server_trusts(place: SqlPlace) -> None:
     client = place.server({"ksql.functions.python.modules": "headrace.sql.types"})
     client.ksql("CREATE FUNCTION Q AS 'headrace.sql.types:quoted';")
@@ -238,3 +254,27 @@ def test_replaced_query_goes_on_with_the_new_statement(client: Client) -> None:
 def test_request_that_is_too_large_is_refused(client: Client) -> None:
     found = client.http.post("/ksql", json={"ksql": "SHOW STREAMS;" + " " * (16 << 20)})
     assert (found.status_code, found.json()["error_code"]) == (413, 41300)
+
+
+def test_who_asks_has_to_say_who_he_is(place: SqlPlace) -> None:
+    settings = {"state.dir": str(place.directory), "log.sync": "none"}
+    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=InProcessEngine, user="ann:b:c").start()
+    client = Client(server)
+    try:
+        found = client.http.post("/ksql", json={"ksql": "SHOW STREAMS;"})
+        assert (found.status_code, found.json()["error_code"]) == (401, 40100)
+        assert found.json()["@type"] == "generic_error"
+        assert 'Basic realm="headrace"' in found.headers["WWW-Authenticate"]
+        for wrong in (("ann", "c"), ("eve", "b:c"), ("", "")):
+            assert client.http.get("/info", auth=wrong).status_code == 401
+        client.http.auth = ("ann", "b:c")
+        assert client.ksql("SHOW STREAMS;")[0]["streams"] == []
+        foreign = client.http.post("/ksql", json={"ksql": "SHOW STREAMS;"}, headers={"Origin": "http://evil.example"})
+        assert (foreign.status_code, foreign.json()["error_code"]) == (403, 40300)
+    finally:
+        client.close()
+
+
+def test_server_does_not_answer_to_the_names_of_others(client: Client) -> None:
+    found = client.http.get("/info", headers={"Host": "evil.example"})
+    assert (found.status_code, found.json()["error_code"]) == (421, 42100)

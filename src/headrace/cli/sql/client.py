@@ -241,8 +241,9 @@ def _error(status: int, data: bytes) -> SqlRequestError:
     try:
         content = json.loads(data, parse_float=NumberText)
         message, code = str(content["message"]), content.get("error_code")
+        if status == 401:
+            message = f"{message}; give a --token, or a --user"
         return SqlRequestError(message, code=code, entities=content.get("entities"))
     except (ValueError, KeyError, TypeError, AttributeError):
-        hint = "; give a --token" if status in (401, 403) else ""
         text = data.decode(errors="replace").strip()[:200]
-        return SqlRequestError(f"the server answers with status {status}: {text}{hint}")
+        return SqlRequestError(f"the server answers with status {status}: {text}")

@@ -76,7 +76,7 @@ def engine_of(name: str) -> EngineFactory | None:
     """Returns what runs persistent queries: None is Spark."""
     if name == "spark":
         return None
-    from headrace.sql.hosting.in_process import InProcessEngine
+    from headrace.app.in_process import InProcessEngine
 
     return InProcessEngine
 

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 @click.option("--listen", default="localhost:8088", metavar="HOST:PORT", show_default=True, help="Where it answers.")
 @click.option("--token", metavar="TEXT", envvar="HEADRACE_SQL_TOKEN", help="What clients have to send as bearer token.")
 @click.option(
+    "--user",
+    metavar="NAME:PASSWORD",
+    envvar="HEADRACE_SQL_USER",
+    help="What clients have to send as Basic authentication.",
+)
+@click.option(
     "--queries-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -40,6 +46,7 @@ def server(
     places: Places,
     listen: str,
     token: str | None,
+    user: str | None,
     queries_file: Path | None,
     engine: str,
     config_file: Path | None,
@@ -48,8 +55,8 @@ def server(
     """Run a server that clients of ksqlDB can talk to.
 
     Statements go to a command topic in the log: a server that is started again knows everything that was created, and
-    servers with the same ksql.service.id on one log agree. Ctrl-C ends it cleanly; queries go on where they were at the
-    next start.
+    servers with the same ksql.service.id on one log agree. The console, a page to type statements into and to watch
+    queries, is at the same address. Ctrl-C ends it cleanly; queries go on where they were at the next start.
 
     \b
       headrace sql server
@@ -66,14 +73,22 @@ def server(
         message = f"the server needs the package '{error.name}'; run `pip install 'headrace[sql,http]'`"
         raise MissingDependencyError(message) from error
     settings = places.settings() | read_settings(config_file, assignments)
+    if user is not None and ":" not in user:
+        message = "--user must be NAME:PASSWORD"
+        raise click.UsageError(message)
     running = SqlServer(
-        settings, listen=listen, engine=_engine(engine), token=token, accepts_statements=queries_file is None
+        settings,
+        listen=listen,
+        engine=_engine(engine),
+        token=token,
+        user=user,
+        accepts_statements=queries_file is None,
     )
     try:
         if queries_file is not None:
             run_file(running.service, queries_file)
         running.start()
-        note(f"answering at {running.url}")
+        note(f"answering at {running.url}; its console is {running.url}/console/")
         with closing_on_signals(running.ask_to_stop):
             running.wait()
     finally:
@@ -83,6 +98,6 @@ def server(
 def _engine(name: str) -> EngineFactory | None:
     if name == "spark":
         return None
-    from headrace.sql.hosting.in_process import InProcessEngine
+    from headrace.app.in_process import InProcessEngine
 
     return InProcessEngine

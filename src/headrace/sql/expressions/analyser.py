@@ -72,7 +72,12 @@ def constant_name(value: object, prefix: str = "k") -> str:
             digest = hashlib.sha256(f"{module}.{name}".encode()).hexdigest()[:8]
             return f"{name.replace('.', '_')}_{digest}"
         return f"{prefix}_{id(value):x}"
-    return f"{prefix}_{hashlib.sha256(pickle.dumps(value)).hexdigest()[:12]}"
+    try:
+        data = pickle.dumps(value)
+    except (AttributeError, pickle.PicklingError):
+        # It holds a function that was made inside of another one.
+        return f"{prefix}_{id(value):x}"
+    return f"{prefix}_{hashlib.sha256(data).hexdigest()[:12]}"
 
 
 def call_code(function: Callable[..., object], *arguments: str) -> tuple[str, dict[str, object]]:

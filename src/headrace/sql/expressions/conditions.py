@@ -128,18 +128,29 @@ def _in(analyser: Analyser, node: InList) -> TypedExpression:
 
 @lru_cache(maxsize=1024)
 def like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
-    """Returns the regular expression of a LIKE pattern: ``%`` is any text, ``_`` any character."""
-    parts: list[str] = []
+    """Returns the regular expression of a LIKE pattern: ``%`` is any text, ``_`` any character.
+
+    >>> like_pattern("a%b_%c", None).pattern
+    'a(?>.*?b.).*c'
+    """
+    parts = [""]
     index = 0
     while index < len(pattern):
         character = pattern[index]
         if character == escape and index + 1 < len(pattern):
             index += 1
-            parts.append(re.escape(pattern[index]))
+            parts[-1] += re.escape(pattern[index])
+        elif character == "%":
+            parts.append("")
         else:
-            parts.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
+            parts[-1] += "." if character == "_" else re.escape(character)
         index += 1
-    return re.compile("".join(parts), re.DOTALL)
+    first, *others = parts
+    if not others:
+        return re.compile(first, re.DOTALL)
+    # Each part where it is found first, for good: to try all places of all parts would take for ever.
+    found = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
+    return re.compile(f"{first}{found}.*{others[-1]}", re.DOTALL)
 
 
 def is_like(text: str, pattern: str, escape: str | None) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.analyser import Analyser
+from headrace.sql.expressions.in_time import in_time
 from headrace.sql.expressions.typed import Slot, TypedExpression
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.functions.resolution import NUMBERS
@@ -16,6 +18,9 @@ from headrace.sql.types import STRING, SqlArray, SqlBaseType, SqlDecimal, SqlMap
 from headrace.sql.values.conversions import converter
 from headrace.sql.values.decimals import plain
 
+TIMEOUT_MS = "ksql.functions.python.timeout.ms"
+"""The setting of how long a function may take where a statement waits for its one value."""
+DEFAULT_TIMEOUT_MS = 10_000
 _NO_SETTINGS: Mapping[str, object] = {}
 _TIMES = (SqlBaseType.DATE, SqlBaseType.TIME, SqlBaseType.TIMESTAMP)
 
@@ -34,14 +39,25 @@ def evaluate(
 ) -> tuple[Any, SqlType | None]:
     """Returns the value and the type of an expression without columns; an error of a function is raised."""
     expression = Analyser(_NoColumns(), functions, settings).visit(node)
-    return value_of(expression), expression.type
+    return value_of(expression, settings), expression.type
 
 
-def value_of(expression: TypedExpression) -> Any:
-    """Returns the value of a compiled expression that needs no row."""
+def value_of(expression: TypedExpression, settings: Mapping[str, object] = _NO_SETTINGS) -> Any:
+    """Returns the value of a compiled expression that needs no row; a function in Python has its time limit."""
     if expression.is_literal:
         return expression.literal
-    return eval(expression.code, {**expression.constants, "row": []})
+
+    def value() -> Any:
+        return eval(expression.code, {**expression.constants, "row": []})
+
+    if all(_is_ours(each) for each in expression.constants.values()):
+        return value()
+    return in_time(value, timedelta(milliseconds=int(str(settings.get(TIMEOUT_MS, DEFAULT_TIMEOUT_MS)))))
+
+
+def _is_ours(constant: object) -> bool:
+    """Whether it is a plain value, or a function that is known to return."""
+    return not callable(constant) or str(getattr(constant, "__module__", "")).startswith("headrace.sql.")
 
 
 def constant(

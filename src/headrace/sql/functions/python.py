@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from typing import Any, TypeVar, get_type_hints, overload
 
 from headrace.signatures import describe_function
@@ -26,6 +27,7 @@ from headrace.sql.functions.definitions import (
 from headrace.sql.functions.hints import accepted_of, item_hint, type_of, without_none
 from headrace.sql.functions.resolution import fits, spread
 from headrace.sql.functions.signatures import AnyDecimal, AnyStruct, Exactly, Parameter, Signature, resolved
+from headrace.sql.functions.sizes import MOST_ITEMS
 from headrace.sql.types import SqlType
 
 CATEGORY = "User"
@@ -220,7 +222,15 @@ class Listed:
         if not self.takes_none and any(one is None for one in arguments):
             return []
         found = self.function(*arguments)
-        return [] if found is None else list(found)
+        if found is None:
+            return []
+        # One more than may be: a generator need not have an end.
+        rows = list(islice(found, MOST_ITEMS + 1))
+        if len(rows) > MOST_ITEMS:
+            name = getattr(self.function, "__qualname__", repr(self.function))
+            message = f"the table function {name} may return {MOST_ITEMS:,} rows at most for a row"
+            raise ValueError(message)
+        return rows
 
 
 class PythonAggregate(Aggregate):

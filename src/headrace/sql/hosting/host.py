@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
+from headrace.metrics.names import Metrics
 from headrace.sql.persistent import PersistentQuery
 
 
@@ -45,9 +46,17 @@ class QueryHost(Protocol):
         """Ends a query, if there is one of that id; ``forget`` deletes its state and its internal topics."""
         ...
 
+    def forget(self, query_id: str) -> None:
+        """Deletes what a query has left that does not run: its state and its internal topics."""
+        ...
+
     def pause(self, query_id: str) -> None: ...
     def resume(self, query_id: str) -> None: ...
     def status(self, query_id: str) -> QueryStatus: ...
+
+    def metrics(self, query_id: str) -> Metrics | None:
+        """Returns all that is measured of a query; None of one that this process does not run."""
+        ...
 
     def close(self) -> None:
         """Ends all queries; their state stays."""

@@ -12,11 +12,14 @@ from datetime import timedelta
 from typing import Any, cast
 
 from headrace.app.engine import EngineFactory
+from headrace.app.places import application_directory
+from headrace.app.reset import reset_application
 from headrace.app.state import StreamsState
 from headrace.app.streams import Streams
 from headrace.config import StreamsConfig
 from headrace.errors import LockError, StreamsError
 from headrace.handlers import LogAndContinueExceptionHandler, StreamThreadExceptionResponse
+from headrace.metrics.names import Metrics
 from headrace.spark.housekeeping import Housekeeping
 from headrace.sql.hosting.host import QueryState, QueryStatus
 from headrace.sql.hosting.shared_waiting import SharedWaiting
@@ -28,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 STREAMS_PREFIX = "ksql.streams."
 """Settings with this prefix are those of the applications that run queries."""
+
+SHUTDOWN_TIMEOUT_MS = "ksql.streams.shutdown.timeout.ms"
+"""The setting of how long the end of a query waits for its micro-batch, before that is cancelled."""
 
 _TAKEOVER_SECONDS = 1.0
 """How often it is looked whether the process that runs a query is gone."""
@@ -52,6 +58,8 @@ def streams_settings(settings: Mapping[str, object]) -> dict[str, object]:
     """
     found: dict[str, object] = {}
     for name, value in settings.items():
+        if name == SHUTDOWN_TIMEOUT_MS:
+            continue
         if name.startswith(STREAMS_PREFIX):
             found.setdefault(name.removeprefix(STREAMS_PREFIX), value)
         elif not name.startswith("ksql."):
@@ -83,8 +91,9 @@ class _Hosted:
 class StreamsHost:
     """Runs queries as applications of this process: on Spark, all of them in one JVM, or on the engine that is given.
 
-    ``settings`` are those of all applications. A query that another process runs on the same directory is taken over
-    as soon as that one is gone, however it ended.
+    ``settings`` are those of all applications. ``patience`` is how long the end of a query waits for its micro-batch,
+    in which a function may never return; then the batch is cancelled. A query that another process runs on the same
+    directory is taken over as soon as that one is gone, however it ended.
     """
 
     def __init__(
@@ -94,7 +103,9 @@ class StreamsHost:
         *,
         service_id: str,
         engine: EngineFactory | None = None,
+        patience: timedelta = timedelta(seconds=5),
     ) -> None:
+        self._patience = patience
         self._held = ExitStack()
         self._wake_waiting: Callable[[], None] = _nothing
         self._log = self._shared(log)
@@ -137,7 +148,8 @@ class StreamsHost:
             if hosted.streams is not None:
                 hosted.streams.close(timedelta(0))
                 self._wake_waiting()
-                hosted.streams.close()
+                if not hosted.streams.close(self._patience):
+                    hosted.streams.cancel()
             if forget and not hosted.is_elsewhere:
                 self._forget(hosted.query)
 
@@ -146,6 +158,12 @@ class StreamsHost:
             Streams(query.topology, self._config(query), log=self._log, engine=self._engine).clean_up()
         except StreamsError as error:
             logger.warning("what the query %s has kept could not be deleted: %s", query.id, error)
+
+    def forget(self, query_id: str) -> None:
+        config = self._config_of(query_id, {})
+        # Who asks for the lock of a directory makes the directory.
+        if application_directory(config).exists():
+            reset_application(config, self._log)
 
     def pause(self, query_id: str) -> None:
         self._set_paused(query_id, paused=True)
@@ -174,6 +192,12 @@ class StreamsHost:
         if hosted.is_elsewhere:
             return QueryStatus(QueryState.ELSEWHERE)
         return QueryStatus(QueryState.PAUSED if hosted.is_paused else QueryState.RUNNING, None, metrics)
+
+    def metrics(self, query_id: str) -> Metrics | None:
+        with self._lock:
+            hosted = self._hosted.get(query_id)
+        streams = None if hosted is None else hosted.streams
+        return None if streams is None else streams.metrics()
 
     def application_id(self, query_id: str) -> str:
         """Returns the name under which the log knows the progress of a query."""
@@ -244,12 +268,15 @@ class StreamsHost:
             self._wake.set()
 
     def _config(self, query: PersistentQuery) -> StreamsConfig:
+        return self._config_of(query.id, query.settings)
+
+    def _config_of(self, query_id: str, settings: Mapping[str, object]) -> StreamsConfig:
         return StreamsConfig.of(
             {
                 **_DEFAULTS,
                 **self._settings,
-                **streams_settings(query.settings),
-                "application.id": application_id(self._service_id, query.id),
+                **streams_settings(settings),
+                "application.id": application_id(self._service_id, query_id),
             }
         )
 

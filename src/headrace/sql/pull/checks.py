@@ -18,7 +18,6 @@ LIMITS = "ksql.query.pull.limit.clause.enabled"
 EXTENSIONS = "ksql.query.pull.extensions.enabled"
 """The setting of whether pull queries on tables may do what ksqlDB's may not: order, group, join."""
 _PLACES = ("ROWPARTITION", "ROWOFFSET")
-_DERIVED = re.compile(r"\bAS\s+SELECT\b", re.IGNORECASE)
 _ORDER = re.compile(r"\bORDER\s+(BY)\b", re.IGNORECASE)
 
 
@@ -94,7 +93,7 @@ def _no_order(statement: SelectQuery) -> SqlParseError:
 
 def check_queryable(table: SourceDefinition) -> None:
     """Raises if nobody keeps the rows of a table."""
-    if table.is_source or table.created_by is not None or _DERIVED.search(table.text):
+    if table.is_source or table.is_derived:
         return
     message = (
         f"The `{table.name}` table isn't queryable. To derive a queryable table, you can do "

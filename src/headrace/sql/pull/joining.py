@@ -115,7 +115,7 @@ def table_join(
         [pair[1] for pair in pairs] == [ColumnReference(column.name, right.alias) for column in definition.schema.key]
         and left_types == right_types
         and definition.window is None
-        and (definition.key_format == "KAFKA" or definition.created_by is not None)
+        and (definition.key_format == "KAFKA" or definition.is_derived)
     )
     predicate = typing.predicate(sources.internal(condition), both, "JOIN ON")
     return TableJoin(join.kind, tables[number], left_width, right_width, predicate, sides, by_key)

@@ -71,7 +71,7 @@ class KeyConditions:
 
     def _bytes_are_known(self) -> bool:
         """Whether equal keys have equal bytes: who else writes to a topic may write the same JSON in many ways."""
-        return self._table.key_format == "KAFKA" or self._table.created_by is not None
+        return self._table.key_format == "KAFKA" or self._table.is_derived
 
     def _of(self, conditions: Conjunction) -> KeyRows | RangeRows | None:
         key: dict[str, Any] = {}
@@ -96,6 +96,8 @@ class KeyConditions:
         try:
             value = constant(node, column.type, self._functions, column=column.name, settings=self._settings)
         except SqlError as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise
             message = (
                 f"{expression_text(node)} can not be converted to the type of the key column: "
                 f"{name_text(column.name)} {column.type} KEY"

@@ -166,7 +166,7 @@ def _wait_until_begun(context: QueryContext, query_id: str) -> None:
 
 def transient_query(statement: SelectQuery, context: QueryContext, query_id: str, *, latest: bool) -> FollowedTopic:
     """Starts a topology and follows what it writes; when nobody reads any more both are gone."""
-    topic = f"_headrace_sql_{context.service_id}_{query_id}"
+    topic = f"_headrace_sql_{application_id(context.service_id, query_id)}"
     transient = transient_plan(statement.query, context, query_id, topic)
     plan = transient.plan
     value_serde = StoredRowSerde(tuple(column.type for column in plan.schema.value))
@@ -187,6 +187,7 @@ def transient_query(statement: SelectQuery, context: QueryContext, query_id: str
         builder.build(),
         settings,
     )
+    context.leftovers.note(query_id, topic)
     # One partition: rows are seen in the order in which they were made.
     context.log.create_topic(topic, partitions=1)
 
@@ -194,6 +195,7 @@ def transient_query(statement: SelectQuery, context: QueryContext, query_id: str
         context.host.stop(query_id, forget=True)
         with suppress(UnknownTopicError):
             context.log.delete_topic(topic)
+        context.leftovers.forget(query_id)
 
     def look() -> None:
         status = context.host.status(query_id)

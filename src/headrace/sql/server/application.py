@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.sql.server.console.routes import ConsoleRoutes
 from headrace.sql.server.errors import NOT_FOUND, RequestError
 from headrace.sql.server.querying import QueryEndpoint
 from headrace.sql.server.routes.answers import json_response
@@ -27,30 +29,32 @@ _STREAM_BYTES = 1 << 62
 
 
 class _Closing:
-    """Ends open queries when the server stops."""
+    """Ends open queries when the server stops, so that their answers end."""
 
-    def __init__(self, endpoint: QueryEndpoint) -> None:
-        self._endpoint = endpoint
+    def __init__(self, service: SqlService) -> None:
+        self._service = service
 
     async def close(self) -> None:
-        self._endpoint.close_all()
+        self._service.open_queries.end_all()
 
 
 def sql_application(
     service: SqlService,
     *,
     token: str | None = None,
+    user: str | None = None,
     hosts: Collection[str] | None = None,
     accepts_statements: bool = True,
 ) -> Starlette:
-    """Returns the application; ``token`` and ``hosts`` say who may call it, see ``headrace.web.security``."""
+    """Returns the application; ``token``, ``user`` and ``hosts`` say who may call it, see ``headrace.web.security``."""
     statements = Statements(service)
     endpoint = QueryEndpoint(service)
+    console = ConsoleRoutes(service, statements, endpoint, accepts=accepts_statements)
 
     @asynccontextmanager
     async def lifespan(_application: Starlette) -> AsyncIterator[None]:
         yield
-        endpoint.close_all()
+        await run_in_threadpool(service.open_queries.close_all)
 
     application = Starlette(
         routes=[
@@ -59,15 +63,24 @@ def sql_application(
             *insert_routes(service, statements),
             *information_routes(service),
             *websocket_routes(endpoint),
+            *console.routes(),
         ],
-        middleware=[Middleware(Security, token=token, hosts=hosts, body_bytes=_STREAM_BYTES)],
+        middleware=[
+            Middleware(Security, token=token, user=user, hosts=hosts, body_bytes=_STREAM_BYTES, answer=_refused)
+        ],
         exception_handlers={404: _not_found, 405: _not_found},
         lifespan=lifespan,
     )
-    application.state.closing = [_Closing(endpoint)]
+    application.state.closing = [_Closing(service), console]
     application.state.endpoint = endpoint
     application.state.statements = statements
     return application
+
+
+def _refused(status: int, _code: str, message: str, headers: Mapping[str, str] | None) -> Response:
+    response = json_response(RequestError(status * 100, message).to_json(), status)
+    response.headers.update(headers or {})
+    return response
 
 
 async def _not_found(request: Request, error: Exception) -> Response:

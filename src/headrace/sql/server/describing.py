@@ -25,7 +25,8 @@ from headrace.sql.server.entities.descriptions import (
 )
 from headrace.sql.server.entities.entity import Entity
 from headrace.sql.server.entities.schemas import fields_of
-from headrace.sql.server.errors import BAD_STATEMENT, RequestError, terminated
+from headrace.sql.server.errors import terminated
+from headrace.sql.server.open_queries import OpenQuery
 from headrace.sql.server.query_info import query_info, shown_state
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
@@ -42,8 +43,6 @@ def describe(statement: Describe, service: SqlService, engine: SqlEngine, text: 
             return describe_sources(sources, service, engine, text, extended=statement.extended)
         case "FUNCTION":
             return _function(statement.name or "", engine, text)
-        case "CONNECTOR":
-            raise RequestError(BAD_STATEMENT, "No Connect worker is configured; set ksql.connect.url")
     name = statement.name or ""
     source = catalog.find(name)
     if source is None:
@@ -106,14 +105,18 @@ def _offsets(query: PersistentQuery, service: SqlService) -> dict[str, Any]:
 
 def describe_queries(service: SqlService, engine: SqlEngine, text: str) -> QueryDescriptions:
     """Returns all queries with all that is known of them."""
-    details = tuple(_query_details(query, service) for query in engine.catalog.queries.values())
-    return QueryDescriptions(statement_text=text, query_descriptions=details)
+    persistent = tuple(_query_details(query, service) for query in engine.catalog.queries.values())
+    push = tuple(_push_details(query, service) for query in service.open_queries.push_queries())
+    return QueryDescriptions(statement_text=text, query_descriptions=(*persistent, *push))
 
 
 def explain(statement: Explain, service: SqlService, engine: SqlEngine, session: Session, text: str) -> Entity:
     """Returns a query that runs, or what would run for a statement."""
     if statement.query_id is not None:
         query = engine.catalog.queries.get(statement.query_id)
+        pushed = service.open_queries.find(statement.query_id)
+        if query is None and pushed is not None and pushed.is_push:
+            return QueryDescription(statement_text=text, query_description=_push_details(pushed, service))
         if query is None:
             remedy = "use SHOW QUERIES to view the full set of queries."
             message = f"Query with id:{statement.query_id} does not exist, {remedy}"
@@ -168,6 +171,26 @@ def _query_details(query: PersistentQuery, service: SqlService, *, runs: bool = 
         errors,
         (),
         state,
+    )
+
+
+def _push_details(query: OpenQuery, service: SqlService) -> QueryDetails:
+    """Returns what is known of a query that somebody reads: most of them have no topology of their own."""
+    return QueryDetails(
+        query.id,
+        terminated(query.text),
+        None,
+        fields_of(query.schema),
+        query.sources,
+        (),
+        "",
+        "",
+        {},
+        {service.service_id: "RUNNING"},
+        "PUSH",
+        (),
+        (),
+        "RUNNING",
     )
 
 

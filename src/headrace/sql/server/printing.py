@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,9 +11,14 @@ from datetime import UTC, datetime, timedelta
 from struct import unpack
 
 from headrace.errors import UnknownTopicError, did_you_mean
+from headrace.serdes.registry.registry import SchemaRegistry
+from headrace.sql.formats.format import Target
+from headrace.sql.formats.registered_json import json_of, registered_format
 from headrace.sql.server.errors import BAD_STATEMENT, RequestError, terminated
 from headrace.sql.syntax.statements import PrintTopic
 from headrace.topics.log import Offsets, TopicLog
+
+logger = logging.getLogger(__name__)
 
 _WAIT = timedelta(milliseconds=200)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -26,8 +32,8 @@ class Printed:
     stopping: threading.Event
 
 
-def print_topic(statement: PrintTopic, log: TopicLog) -> Printed:
-    """Begins to print a topic."""
+def print_topic(statement: PrintTopic, log: TopicLog, registry: SchemaRegistry | None) -> Printed:
+    """Begins to print a topic; with a registry, records that were written with its schemas are shown as JSON."""
     try:
         partitions = log.describe_topic(statement.topic).partitions
     except UnknownTopicError as error:
@@ -37,26 +43,28 @@ def print_topic(statement: PrintTopic, log: TopicLog) -> Printed:
     targets = [(statement.topic, partition) for partition in range(partitions)]
     positions = log.begin_offsets(targets) if statement.from_beginning else log.end_offsets(targets)
     stopping = threading.Event()
-    return Printed(_lines(statement, log, dict(positions), stopping), stopping)
+    keys, values = (_Guess(registry, Target(statement.topic, is_key)) for is_key in (True, False))
+    return Printed(_lines(statement, log, dict(positions), stopping, keys, values), stopping)
 
 
-def _lines(statement: PrintTopic, log: TopicLog, positions: Offsets, stopping: threading.Event) -> Iterator[str]:
+def _lines(
+    statement: PrintTopic, log: TopicLog, positions: Offsets, stopping: threading.Event, keys: _Guess, values: _Guess
+) -> Iterator[str]:
     printed = seen = 0
-    formats: tuple[str, str] | None = None
-    while not stopping.is_set():
+    while not stopping.is_set() and statement.limit != 0:
         found = False
         for (topic, partition), start in list(positions.items()):
             for offset, time_ms, key, value, _headers in log.read(topic, partition, start, max_records=1000):
                 found = True
                 positions[topic, partition] = offset + 1
-                if formats is None:
-                    formats = _format(key, "KAFKA_STRING"), _format(value, "KAFKA_STRING")
-                    yield f"Key format: {formats[0]}"
-                    yield f"Value format: {formats[1]}"
+                if not seen:
+                    yield f"Key format: {keys.format(key)}"
+                    yield f"Value format: {values.format(value)}"
                 seen += 1
                 if (seen - 1) % statement.interval:
                     continue
-                yield (f"rowtime: {_time(time_ms)}, key: {_shown(key)}, value: {_shown(value)}, partition: {partition}")
+                shown = f"key: {keys.shown(key)}, value: {values.shown(value)}, partition: {partition}"
+                yield f"rowtime: {_time(time_ms)}, {shown}"
                 printed += 1
                 if statement.limit is not None and printed >= statement.limit:
                     return
@@ -64,14 +72,54 @@ def _lines(statement: PrintTopic, log: TopicLog, positions: Offsets, stopping: t
             log.wait_for_data(positions, _WAIT)
 
 
-def _format(data: bytes | None, text: str) -> str:
-    if data is None:
-        return "¯\\_(ツ)_/¯ - no data processed"
-    if _is_json(data):
-        return "JSON or KAFKA_STRING"
-    if _is_text(data):
-        return text
-    return {4: "KAFKA_INT", 8: "KAFKA_BIGINT or KAFKA_DOUBLE"}.get(len(data), "KAFKA_STRING")
+class _Guess:
+    """What keys or values of a topic look like: nobody has said how they were written."""
+
+    def __init__(self, registry: SchemaRegistry | None, target: Target) -> None:
+        self._registry = registry
+        self._target = target
+
+    def format(self, data: bytes | None) -> str:
+        if data is None:
+            return "¯\\_(ツ)_/¯ - no data processed"
+        if _is_json(data):
+            return "JSON or KAFKA_STRING"
+        if _is_text(data):
+            return "KAFKA_STRING"
+        if self._registered(data) is not None:
+            assert self._registry is not None, "it has read the record"
+            return registered_format(data, self._registry) or ""
+        return {4: "KAFKA_INT", 8: "KAFKA_BIGINT or KAFKA_DOUBLE"}.get(len(data), "KAFKA_STRING")
+
+    def shown(self, data: bytes | None) -> str:
+        if data is None:
+            return "<null>"
+        if _is_text(data) or _is_json(data):
+            return data.decode()
+        registered = self._registered(data)
+        if registered is not None:
+            return registered
+        match len(data):
+            case 4:
+                return str(unpack(">i", data)[0])
+            case 8:
+                return str(unpack(">q", data)[0])
+            case _:
+                return data.hex(" ")
+
+    def _registered(self, data: bytes) -> str | None:
+        """Returns a record that was written with a registered schema, as JSON; None if it was not, it seems."""
+        if self._registry is None:
+            return None
+        try:
+            if registered_format(data, self._registry) is None:
+                return None
+            shown = json_of(data, self._registry, self._target)
+        except Exception as error:
+            # A number may look like one of a schema, and the registry may be away: the bytes can be shown anyway.
+            logger.debug("a record of '%s' is shown without its schema: %s", self._target.topic, error)
+            return None
+        return "<null>" if shown is None else shown.decode()
 
 
 def _is_json(data: bytes) -> bool:
@@ -86,20 +134,6 @@ def _is_text(data: bytes) -> bool:
         return data.decode().isprintable()
     except UnicodeDecodeError:
         return False
-
-
-def _shown(data: bytes | None) -> str:
-    if data is None:
-        return "<null>"
-    if _is_text(data) or _is_json(data):
-        return data.decode()
-    match len(data):
-        case 4:
-            return str(unpack(">i", data)[0])
-        case 8:
-            return str(unpack(">q", data)[0])
-        case _:
-            return data.hex(" ")
 
 
 def _time(time_ms: int) -> str:

@@ -19,7 +19,7 @@ class Pump(Generic[T]):
 
     def __init__(self, items: Iterator[T], close: Callable[[], None]) -> None:
         self._items = items
-        self._close = close
+        self._close: Callable[[], None] | None = close
         self._buffer: deque[T] = deque()
         self._room = threading.Condition()
         self._is_done = False
@@ -71,11 +71,18 @@ class Pump(Generic[T]):
         finally:
             self.close()
 
+    def end(self) -> None:
+        """Ends the batches, from any thread, also if the iterator never gives another item."""
+        with self._room:
+            self._is_done = self._is_closed = True
+            self._room.notify_all()
+        self._tell()
+
     def close(self) -> None:
         """Ends the iteration; a second call does nothing."""
         with self._room:
-            if self._is_closed:
-                return
+            close, self._close = self._close, None
             self._is_closed = True
             self._room.notify_all()
-        self._close()
+        if close is not None:
+            close()

@@ -1,4 +1,4 @@
-"""A persistent query as lists show it."""
+"""Queries as lists show them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from headrace.sql.hosting.host import QueryHost, QueryState
 from headrace.sql.persistent import PersistentQuery
 from headrace.sql.server.entities.lists import QueryInfo
 from headrace.sql.server.errors import terminated
+from headrace.sql.server.open_queries import OpenQuery
 
 _SHOWN = {QueryState.ELSEWHERE: "RUNNING", QueryState.UNKNOWN: "UNRESPONSIVE"}
 
@@ -16,8 +17,13 @@ def shown_state(query_id: str, host: QueryHost) -> str:
     return _SHOWN.get(state, state.value)
 
 
+def push_query_info(query: OpenQuery) -> QueryInfo:
+    """Returns a query that somebody reads as an entry of a list."""
+    return QueryInfo(terminated(query.text), (), (), query.id, {"RUNNING": 1}, "PUSH", "RUNNING")
+
+
 def query_info(query: PersistentQuery, host: QueryHost) -> QueryInfo:
-    """Returns a query as an entry of a list."""
+    """Returns a persistent query as an entry of a list."""
     state = shown_state(query.id, host)
     return QueryInfo(
         terminated(query.statement.text), (query.sink,), (query.sink_topic,), query.id, {state: 1}, "PERSISTENT", state

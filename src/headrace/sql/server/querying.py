@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-
 from headrace.sql.errors import SqlError
 from headrace.sql.pull import pull
 from headrace.sql.push import push
-from headrace.sql.results import PullResult, PushQuery, QueryContext, ResultRow
-from headrace.sql.schema import Schema
+from headrace.sql.results import PullResult, PushQuery, QueryContext
 from headrace.sql.server.errors import (
     BAD_REQUEST,
     BAD_STATEMENT,
-    TOO_MANY_PUSH_QUERIES,
     RequestError,
     of_statement,
     terminated,
 )
+from headrace.sql.server.open_queries import OpenQuery
 from headrace.sql.server.printing import Printed, print_topic
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
@@ -26,49 +21,26 @@ from headrace.sql.syntax.parser import parse_statement, split
 from headrace.sql.syntax.statements import PrintTopic, SelectQuery, Statement
 from headrace.sql.syntax.variables import substitute
 
-_MOST_PUSH_QUERIES = 1000
-
-
-@dataclass(frozen=True)
-class OpenQuery:
-    """A query whose rows are being read. ``close`` ends it, from any thread."""
-
-    id: str
-    schema: Schema
-    rows: Iterator[ResultRow]
-    final_message: Callable[[], str | None]
-    """Asked when the rows have ended."""
-    close: Callable[[], None]
-    is_push: bool
+__all__ = ["OpenQuery", "QueryEndpoint"]
 
 
 class QueryEndpoint:
-    """Opens queries, and knows those that are open."""
+    """Opens queries."""
 
     def __init__(self, service: SqlService) -> None:
         self._service = service
-        self._lock = threading.Lock()
-        self._open: dict[str, OpenQuery] = {}
 
     def open(self, text: str, session: Session) -> OpenQuery | Printed:
         """Starts the one query of a text; raises ``RequestError``."""
         statement = _statement(text, session)
         if isinstance(statement, PrintTopic):
-            return print_topic(statement, self._service.log)
+            return print_topic(statement, self._service.log, self._service.engine.registry)
         assert isinstance(statement, SelectQuery), "others were refused"
         self._service.catch_up()
         context = self._service.context(session.settings)
         start = self._pull if statement.query.emit is None else self._push
         query = start(statement, context)
-        with self._lock:
-            if query.is_push and sum(each.is_push for each in self._open.values()) >= _MOST_PUSH_QUERIES:
-                full = True
-            else:
-                full, self._open[query.id] = False, query
-        if full:
-            query.close()
-            message = f"Maximum number of push queries exceeded: {_MOST_PUSH_QUERIES}; close some first"
-            raise RequestError(TOO_MANY_PUSH_QUERIES, message)
+        self._service.open_queries.add(query)
         return query
 
     def _pull(self, statement: SelectQuery, context: QueryContext) -> OpenQuery:
@@ -86,33 +58,30 @@ class QueryEndpoint:
         except SqlError as error:
             # Clients know errors of push queries by this kind.
             raise RequestError(BAD_REQUEST, error.message) from error
-        return OpenQuery(query.id, query.schema, query.rows, lambda: query.final_message, query.close, is_push=True)
+        return OpenQuery(
+            query.id,
+            query.schema,
+            query.rows,
+            lambda: query.final_message,
+            query.close,
+            is_push=True,
+            text=statement.text,
+            sources=tuple(
+                one.name for one in (statement.query.source, *(join.source for join in statement.query.joins))
+            ),
+        )
 
     def closed(self, query: OpenQuery) -> None:
-        """Ends a query and forgets it."""
-        with self._lock:
-            self._open.pop(query.id, None)
-        query.close()
+        """Ends a query whose reader has gone, and waits for nothing."""
+        self._service.open_queries.closed(query)
 
     def close(self, query_id: str) -> None:
         """Ends a query by its id."""
-        with self._lock:
-            found = self._open.pop(query_id, None)
-        if found is None:
-            raise RequestError(BAD_REQUEST, f"No query with id {query_id}")
-        found.close()
-
-    def close_all(self) -> None:
-        """Ends all queries."""
-        with self._lock:
-            found, self._open = list(self._open.values()), {}
-        for query in found:
-            query.close()
+        self._service.open_queries.close(query_id)
 
     def push_queries(self) -> tuple[str, ...]:
         """Returns the ids of the push queries that are open."""
-        with self._lock:
-            return tuple(each.id for each in self._open.values() if each.is_push)
+        return tuple(each.id for each in self._service.open_queries.push_queries())
 
 
 def _statement(text: str, session: Session) -> Statement:

@@ -37,6 +37,26 @@ def row_writer(schema: Schema) -> Callable[[Sequence[Any]], str]:
     return write
 
 
+def cell_writer(schema: Schema) -> Callable[[Sequence[Any]], list[str | None]]:
+    """Returns a function that writes each column as the text that a person reads, numbers with all their digits.
+
+    >>> from headrace.sql.schema import Column
+    >>> from headrace.sql.types import BIGINT, STRING
+    >>> write = cell_writer(Schema((Column("A", BIGINT), Column("B", STRING), Column("C", STRING))))
+    >>> write([2**62 + 1, 'say "so"', None])
+    ['4611686018427387905', 'say "so"', None]
+    """
+    writers = [_cell_writer(column.type) for column in schema]
+    return lambda row: [None if value is None else one(value) for one, value in zip(writers, row, strict=True)]
+
+
+def _cell_writer(type: SqlType) -> Writer:
+    if type.base is SqlBaseType.STRING:
+        return str
+    write = _writer(type)
+    return write if isinstance(type, SqlArray | SqlMap | SqlStruct) else lambda value: write(value).strip('"')
+
+
 def _writer(type: SqlType) -> Writer:
     match type:
         case SqlArray():

@@ -10,19 +10,23 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from headrace.errors import StreamsError
+from headrace.errors import StreamsError, TopicError
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import Catalog
 from headrace.sql.command_log import Command, CommandLog
+from headrace.sql.connect.client import ConnectClient
 from headrace.sql.engine import Executed, SqlEngine
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.hosting.host import QueryHost
+from headrace.sql.leftovers import Leftovers
 from headrace.sql.log_topics import LogTopics, ProposedTopics, RecordedTopics
 from headrace.sql.results import QueryContext
+from headrace.sql.server.open_queries import OpenQueries
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import ControlQuery, Statement
 from headrace.sql.tables import open_tables
+from headrace.sql.topic_directory import NewTopic
 from headrace.topics.log import TopicLog
 
 logger = logging.getLogger(__name__)
@@ -54,18 +58,25 @@ class SqlService:
         settings: Mapping[str, object] | None = None,
         functions: FunctionRegistry | None = None,
         registry: SchemaRegistry | None = None,
+        connect: ConnectClient | None = None,
     ) -> None:
         self.log = log
         self.host = host
         self.service_id = service_id
+        self.connect = connect
+        """The worker for connectors; it stays open as well."""
         self.engine = SqlEngine(functions, settings, topics=LogTopics(log), registry=registry)
         self.paused: frozenset[str] = frozenset()
         """The queries that were paused."""
         self.failed_commands = 0
+        self.open_queries = OpenQueries()
+        """The queries whose rows clients of this server read."""
         self._commands = CommandLog(log, service_id)
         self._lock = threading.RLock()
         self._position = 0
         self._has_commands = True
+        self._deleted: dict[str, str] = {}
+        """The topics that were deleted before the start, with their ids."""
         self._awaited = ""
         """The id of the command that this server is writing."""
         self._outcome: Outcome | SqlError | None = None
@@ -73,13 +84,17 @@ class SqlService:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="headrace-sql-commands", daemon=True)
         self.tables = open_tables(log, directory / "views")
+        self._leftovers = Leftovers(directory / "transient")
 
     def start(self) -> None:
         """Carries out all commands that are there, starts the queries that are left, and follows."""
+        self._leftovers.clean_up(self.host, self.log)
         with self._lock:
             if self._has_commands:
                 self._commands.create()
                 self._catch_up(running=False)
+                # Of commands whose server was killed before it had deleted them.
+                LogTopics(self.log).delete_known(self._deleted)
             for query in self.engine.catalog.queries.values():
                 self.host.start(query)
             for query_id in self.paused:
@@ -140,6 +155,7 @@ class SqlService:
             self.tables,
             engine.registry,
             self.service_id,
+            self._leftovers,
         )
 
     def trial(self) -> SqlEngine:
@@ -163,9 +179,9 @@ class SqlService:
             trial = self.engine.trial(topics)
             done = trial.execute(statement, overrides)[0]
             # Before the command: who finds it finds the topics as well.
-            for name, (partitions, replicas) in topics.created.items():
-                LogTopics(self.log).create(name, partitions=partitions, replicas=replicas)
-            command = Command(statement.text, dict(overrides), topics.seen)
+            self._create(topics.created, statement)
+            deletes = LogTopics(self.log).ids(topics.deleted)
+            command = Command(statement.text, dict(overrides), topics.seen, trial.choice.made, deletes)
             expected = self._position
             offset = self._commands.append(command)
             if offset == expected:
@@ -175,9 +191,15 @@ class SqlService:
                 outcome = Outcome(offset, done)
             else:
                 outcome = self._read_back(command)
-            for name in topics.deleted:
-                LogTopics(self.log).delete(name)
+            LogTopics(self.log).delete_known(deletes)
             return outcome
+
+    def _create(self, topics: Mapping[str, NewTopic], statement: Statement) -> None:
+        try:
+            for name, wanted in topics.items():
+                LogTopics(self.log).create(name, wanted)
+        except TopicError as error:
+            raise SqlStatementError(str(error), position=statement.position, statement=statement.text) from error
 
     def _read_back(self, command: Command) -> Outcome:
         """Carries out what was written up to a command of this server; returns what became of it."""
@@ -203,7 +225,7 @@ class SqlService:
             statement = parse_statement(command.text)
             if isinstance(statement, ControlQuery) and statement.action != "TERMINATE":
                 return Outcome(offset, self._control(statement, running=running))
-            trial = self.engine.trial(RecordedTopics(dict(command.topics)))
+            trial = self.engine.trial(RecordedTopics(dict(command.topics)), command.schemas)
             done = trial.execute(statement, command.settings)[0]
         except SqlError as error:
             # Two servers wrote at once what does not go together; all of them come to the same end.
@@ -215,6 +237,8 @@ class SqlService:
             self.failed_commands += 1
             return SqlStatementError(str(error), statement=command.text)
         self._become(trial, running=running)
+        if not running:
+            self._deleted |= command.deletes
         return Outcome(offset, done)
 
     def _become(self, trial: SqlEngine, *, running: bool = True) -> None:

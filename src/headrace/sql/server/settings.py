@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, did_you_mean
+from headrace.sql.connect.settings import DEFAULTS as CONNECT
+from headrace.sql.expressions.literals import DEFAULT_TIMEOUT_MS, TIMEOUT_MS
+from headrace.sql.hosting.streams_host import SHUTDOWN_TIMEOUT_MS
 from headrace.sql.server.errors import BAD_REQUEST, BAD_STATEMENT, RequestError
 
 FUNCTION_MODULES = "ksql.functions.python.modules"
@@ -11,6 +14,8 @@ FUNCTION_MODULES = "ksql.functions.python.modules"
 
 KNOWN: dict[str, str] = {
     FUNCTION_MODULES: "",
+    TIMEOUT_MS: str(DEFAULT_TIMEOUT_MS),
+    SHUTDOWN_TIMEOUT_MS: "5000",
     "ksql.service.id": "default_",
     "ksql.output.topic.name.prefix": "",
     "ksql.persistence.default.format.key": "KAFKA",
@@ -29,14 +34,16 @@ KNOWN: dict[str, str] = {
     "ksql.query.pull.table.scan.enabled": "true",
     "ksql.query.push.v2.enabled": "true",
     "ksql.schema.registry.url": "",
-    "ksql.connect.url": "",
+    **CONNECT,
     "ksql.streams.auto.offset.reset": "earliest",
     "ksql.variable.substitution.enable": "true",
     "ksql.headers.columns.enabled": "true",
 }
 """Settings of the language, with their defaults."""
 
-_FIXED = frozenset({FUNCTION_MODULES, "ksql.service.id", "ksql.schema.registry.url", "ksql.connect.url"})
+_FIXED = frozenset(
+    {FUNCTION_MODULES, TIMEOUT_MS, SHUTDOWN_TIMEOUT_MS, "ksql.service.id", "ksql.schema.registry.url", *CONNECT}
+)
 """What a request cannot set."""
 _PREFIXES = ("ksql.streams.", "ksql.functions.", "ksql.query.", "consumer.", "producer.", "main.consumer.", "spark.")
 _CONSUMER = frozenset({"auto.offset.reset"})

@@ -24,7 +24,7 @@ from headrace.sql.server.entities.lists import (
 )
 from headrace.sql.server.entities.schemas import schema_info
 from headrace.sql.server.errors import BAD_STATEMENT, RequestError
-from headrace.sql.server.query_info import query_info
+from headrace.sql.server.query_info import push_query_info, query_info
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
 from headrace.sql.server.settings import KNOWN, is_editable
@@ -43,8 +43,9 @@ def show(statement: ShowList, service: SqlService, engine: SqlEngine, session: S
         case "QUERIES" if statement.extended:
             return describe_queries(service, engine, text)
         case "QUERIES":
-            queries = tuple(query_info(query, service.host) for query in catalog.queries.values())
-            return Queries(statement_text=text, queries=queries)
+            persistent = tuple(query_info(query, service.host) for query in catalog.queries.values())
+            push = tuple(map(push_query_info, service.open_queries.push_queries()))
+            return Queries(statement_text=text, queries=(*persistent, *push))
         case "TOPICS":
             return _topics(statement, service, text)
         case "PROPERTIES":
@@ -59,7 +60,7 @@ def show(statement: ShowList, service: SqlService, engine: SqlEngine, session: S
             variables = tuple(Variable(name, value) for name, value in sorted(session.variables.items()))
             return Variables(statement_text=text, variables=variables)
         case _:
-            raise RequestError(BAD_STATEMENT, "No Connect worker is configured; set ksql.connect.url")
+            raise RequestError(BAD_STATEMENT, f"The server has no list of {statement.what}")
 
 
 def _sources(statement: ShowList, service: SqlService, engine: SqlEngine, text: str) -> Entity:
@@ -75,7 +76,7 @@ def _sources(statement: ShowList, service: SqlService, engine: SqlEngine, text: 
 
 def _topics(statement: ShowList, service: SqlService, text: str) -> Entity:
     counts = service.log.partition_counts()
-    names = sorted(name for name in counts if statement.scope == "ALL" or not _is_internal(name))
+    names = sorted(name for name in counts if statement.scope == "ALL" or not is_internal(name))
     if not statement.extended:
         topics = tuple(TopicInfo(name, (1,) * counts[name]) for name in names)
         return KafkaTopics(statement_text=text, topics=topics)
@@ -94,7 +95,8 @@ def _topics(statement: ShowList, service: SqlService, text: str) -> Entity:
     )
 
 
-def _is_internal(name: str) -> bool:
+def is_internal(name: str) -> bool:
+    """Tells whether a topic is one that only its application reads."""
     return name.startswith(_INTERNAL) or name.endswith(_INTERNAL_ENDS)
 
 

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,12 +14,15 @@ from headrace.app.engine import EngineFactory
 from headrace.app.lock import lock_directory
 from headrace.app.places import open_log
 from headrace.config import StreamsConfig
-from headrace.errors import LockError
+from headrace.errors import ConfigError, LockError
 from headrace.serdes.registry.registry import SchemaRegistry
+from headrace.sql.connect.client import ConnectClient
+from headrace.sql.connect.settings import ConnectSettings
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.hosting.streams_host import StreamsHost, streams_settings
+from headrace.sql.hosting.streams_host import SHUTDOWN_TIMEOUT_MS, StreamsHost, streams_settings
 from headrace.sql.server.application import sql_application
 from headrace.sql.server.service import SqlService
+from headrace.sql.server.settings import KNOWN
 from headrace.topics.log import TopicLog
 from headrace.web.server import Listening, Server
 
@@ -33,7 +37,8 @@ class SqlServer:
     """A server of SQL statements at an address of this machine.
 
     ``settings`` are those of the language (``ksql.…``) and of the applications that run queries. ``engine`` runs them;
-    without it Spark does. ``log`` is a log that is open already and stays open.
+    without it Spark does. ``log`` is a log that is open already and stays open. With a ``token``, or a ``user`` as
+    ``name:password``, only those are answered who send one of them.
     """
 
     def __init__(
@@ -46,6 +51,7 @@ class SqlServer:
         functions: FunctionRegistry | None = None,
         registry: SchemaRegistry | None = None,
         token: str | None = None,
+        user: str | None = None,
         accepts_statements: bool = True,
     ) -> None:
         settings = dict(settings or {})
@@ -54,6 +60,7 @@ class SqlServer:
         own = {name: value for name, value in settings.items() if name.startswith("ksql.") or name == _OFFSET_RESET}
         others = streams_settings(settings)
         config = StreamsConfig.of({**others, "application.id": "sql"})
+        patience = _duration(SHUTDOWN_TIMEOUT_MS, own)
         listening = Listening.at(listen)
         self._asked = threading.Event()
         self._held = ExitStack()
@@ -61,8 +68,11 @@ class SqlServer:
             self.log = open_log(config) if log is None else log
             if log is None:
                 held.callback(self.log.close)
-            self._host = StreamsHost(self.log, others, service_id=service_id, engine=engine)
+            self._host = StreamsHost(self.log, others, service_id=service_id, engine=engine, patience=patience)
             held.callback(self._host.close)
+            connect = _connect(own)
+            if connect is not None:
+                held.callback(connect.close)
             self.service = SqlService(
                 self.log,
                 self._host,
@@ -71,17 +81,24 @@ class SqlServer:
                 settings=own,
                 functions=functions,
                 registry=registry or (SchemaRegistry(str(url)) if url else None),
+                connect=connect,
             )
             held.callback(self.service.close)
             self._host.confirm = self.service.is_wanted
             self.application = sql_application(
-                self.service, token=token, hosts=listening.hosts(token), accepts_statements=accepts_statements
+                self.service,
+                token=token,
+                user=user,
+                hosts=listening.hosts(token or user),
+                accepts_statements=accepts_statements,
             )
             self._server = Server(self.application, listening, http2=True)
             held.callback(self._server.stop)
             self._held = held.pop_all()
-        if token is None and not listening.is_local:
-            logger.warning("%s can be reached from other machines, and everybody may use it: set a token", self.url)
+        if token is None and user is None and not listening.is_local:
+            logger.warning(
+                "%s can be reached from other machines, and everybody may use it: set a token, or a user", self.url
+            )
 
     @property
     def url(self) -> str:
@@ -116,6 +133,19 @@ class SqlServer:
 
     def __exit__(self, *_error: object) -> None:
         self.stop()
+
+
+def _connect(settings: Mapping[str, object]) -> ConnectClient | None:
+    found = ConnectSettings.of(settings)
+    return None if found is None else ConnectClient(found)
+
+
+def _duration(name: str, settings: Mapping[str, Any]) -> timedelta:
+    given = settings.get(name, KNOWN[name])
+    if not str(given).isdecimal():
+        message = f"{name} must be a whole number of milliseconds, got '{given}'"
+        raise ConfigError(message)
+    return timedelta(milliseconds=int(str(given)))
 
 
 def _own_directory(directory: Path, held: ExitStack) -> Path:

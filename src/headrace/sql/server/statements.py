@@ -6,13 +6,19 @@ import time
 from collections.abc import Iterator, Mapping
 
 from headrace.errors import StreamsError
+from headrace.sql.connect.configuration import masked_text
 from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlError
 from headrace.sql.inserting import InsertedRecord, record_of
 from headrace.sql.server.asserting import assert_schema, assert_topic
+from headrace.sql.server.connectors import (
+    carry_out_connector_statement,
+    check_connector_statement,
+    is_about_connectors,
+)
 from headrace.sql.server.describing import describe, explain
 from headrace.sql.server.entities.entity import Entity
-from headrace.sql.server.entities.status import CommandStatus, CurrentStatus, WarningEntity
+from headrace.sql.server.entities.status import CommandStatus, CurrentStatus, TerminatedQuery, WarningEntity
 from headrace.sql.server.errors import (
     BAD_REQUEST,
     BAD_STATEMENT,
@@ -22,6 +28,7 @@ from headrace.sql.server.errors import (
     of_statement,
     terminated,
 )
+from headrace.sql.server.open_queries import OpenQuery
 from headrace.sql.server.service import Outcome, SqlService
 from headrace.sql.server.session import Session
 from headrace.sql.server.settings import FUNCTION_MODULES, check_function_module, check_setting
@@ -39,7 +46,6 @@ from headrace.sql.syntax.statements import (
     CreateType,
     DefineVariable,
     Describe,
-    DropConnector,
     DropFunction,
     DropSource,
     DropType,
@@ -91,15 +97,11 @@ class Statements:
             try:
                 entity = self._carry_out(statement, session)
             except SqlError as error:
-                raise of_statement(error, statement.text, entities) from error
+                raise of_statement(error, _shown(statement), entities) from error
             except RequestError as error:
-                raise RequestError(
-                    error.code, error.message, statement=terminated(statement.text), entities=entities
-                ) from error
+                raise RequestError(error.code, error.message, statement=_shown(statement), entities=entities) from error
             except StreamsError as error:
-                raise RequestError(
-                    SERVER_ERROR, str(error), statement=terminated(statement.text), entities=entities
-                ) from error
+                raise RequestError(SERVER_ERROR, str(error), statement=_shown(statement), entities=entities) from error
             if entity is not None:
                 entities.append(entity)
         if not entities and not text.strip():
@@ -112,16 +114,20 @@ class Statements:
             try:
                 self._try(statement, session, engine)
             except SqlError as error:
-                raise of_statement(error, statement.text) from error
+                raise of_statement(error, _shown(statement)) from error
             except RequestError as error:
-                raise RequestError(error.code, error.message, statement=terminated(statement.text)) from error
+                raise RequestError(error.code, error.message, statement=_shown(statement)) from error
 
     def _try(self, statement: Statement, session: Session, engine: SqlEngine) -> None:
         if isinstance(statement, ControlQuery) and statement.action != "TERMINATE":
             return
+        if self._push_query(statement) is not None:
+            return
         if _is_change(statement) or isinstance(statement, InsertValues):
             self._check_change(statement)
             engine.execute(statement, session.settings)
+        elif is_about_connectors(statement):
+            check_connector_statement(statement, self._service)
         elif not isinstance(statement, AssertTopic | AssertSchema):
             self._answer(statement, session, engine)
 
@@ -130,6 +136,9 @@ class Statements:
         if isinstance(statement, InsertValues):
             self.write(self._record(statement, session.settings))
             return None
+        if (pushed := self._push_query(statement)) is not None:
+            service.open_queries.close(pushed.id)
+            return TerminatedQuery(statement_text=terminated(statement.text), query_id=pushed.id, was_terminated=True)
         if _is_change(statement):
             self._check_change(statement)
             outcome = service.change(statement, session.settings)
@@ -140,7 +149,18 @@ class Statements:
         if isinstance(statement, AssertSchema):
             return assert_schema(statement, service.engine.registry, text)
         service.catch_up()
+        if is_about_connectors(statement):
+            return carry_out_connector_statement(statement, service)
         return self._answer(statement, session, service.engine)
+
+    def _push_query(self, statement: Statement) -> OpenQuery | None:
+        """Returns the push query that a statement ends, if it is no persistent one."""
+        if not isinstance(statement, ControlQuery) or statement.action != "TERMINATE" or statement.query_id is None:
+            return None
+        if statement.query_id in self._service.engine.catalog.queries:
+            return None
+        found = self._service.open_queries.find(statement.query_id)
+        return found if found is not None and found.is_push else None
 
     def _check_change(self, statement: Statement) -> None:
         if isinstance(statement, SetProperty):
@@ -183,8 +203,6 @@ class Statements:
                 return explain(statement, self._service, engine, session, text)
             case SelectQuery() | PrintTopic():
                 raise RequestError(USE_QUERY_ENDPOINT, _NOT_HERE)
-            case CreateConnector() | DropConnector():
-                raise RequestError(BAD_STATEMENT, "No Connect worker is configured; set ksql.connect.url")
             case _:
                 message = f"The server does not take this statement: {type(statement).__name__}"
                 raise RequestError(BAD_STATEMENT, message)
@@ -218,6 +236,11 @@ def _parsed(text: str, session: Session, entities: list[Entity]) -> Iterator[Sta
             yield parse_statement(substitute(part, session.variables))
         except SqlError as error:
             raise of_statement(error, part, entities) from error
+
+
+def _shown(statement: Statement) -> str:
+    """Returns the text of a statement for an error, without the secrets that the settings of a connector may be."""
+    return terminated(masked_text(statement) if isinstance(statement, CreateConnector) else statement.text)
 
 
 def _had_nothing_to_do(statement: Statement, message: str) -> bool:

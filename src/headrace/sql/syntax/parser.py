@@ -78,13 +78,22 @@ def split(text: str) -> tuple[str, ...]:
     >>> split("SHOW ${what}; -- more;\nPRINT 'a;b'")
     ('SHOW ${what}', "PRINT 'a;b'")
     """
-    parts: list[str] = []
+    return tuple(part for _, part in pieces(text))
+
+
+def pieces(text: str) -> tuple[tuple[int, str], ...]:
+    """Returns the same, each with the offset at which it begins.
+
+    >>> pieces("SHOW STREAMS; SHOW TABLES;")
+    ((0, 'SHOW STREAMS'), (14, 'SHOW TABLES'))
+    """
+    parts: list[tuple[int, str]] = []
     start: int | None = None
     end = 0
     for token in tokenize(text):
         if token.kind is Kind.END or (token.kind is Kind.SIGN and token.text == ";"):
             if start is not None:
-                parts.append(text[start:end])
+                parts.append((start, text[start:end]))
             start = None
             continue
         start = token.start if start is None else start

@@ -76,10 +76,19 @@ async def body_of(request: Request) -> dict[str, Any]:
     return object_of(b"".join(parts))
 
 
+def json_value(data: bytes | str, parse_float: Callable[[str], Any] = float) -> Any:
+    """Returns what JSON says; raises ``ValueError``, also for half a letter, which no answer could repeat."""
+    text = data if isinstance(data, str) else data.decode()
+    found = json.loads(text, parse_float=parse_float)
+    if "\\ud" in text.lower():
+        json.dumps(found, ensure_ascii=False, default=str).encode()
+    return found
+
+
 def object_of(data: bytes | str) -> dict[str, Any]:
     """Returns the object that a text is."""
     try:
-        found = json.loads(data or b"{}")
+        found = json_value(data or b"{}")
     except (ValueError, RecursionError) as error:
         raise RequestError(BAD_REQUEST, f"The request is no JSON: {error}") from error
     if not isinstance(found, dict):
@@ -105,9 +114,11 @@ def mapping_of(body: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def session_of(body: dict[str, Any], settings: str = "streamsProperties") -> Session:
+def session_of(
+    body: dict[str, Any], settings: str = "streamsProperties", variables: str = "sessionVariables"
+) -> Session:
     """Returns what a request has set."""
     given = mapping_of(body, settings)
     for name, value in given.items():
         check_setting(name, value)
-    return Session.of(given, mapping_of(body, "sessionVariables"))
+    return Session.of(given, mapping_of(body, variables))

@@ -24,8 +24,10 @@ _COMPATIBLE = "8.5.0"
 def information_routes(service: SqlService) -> list[Route]:
     """Returns the routes."""
 
-    async def root(_request: Request) -> Response:
-        return RedirectResponse("/info", status_code=307)
+    async def root(request: Request) -> Response:
+        # Who asks for a page is a person; clients of ksqlDB do not.
+        is_browser = "text/html" in request.headers.get("accept", "")
+        return RedirectResponse("/console/" if is_browser else "/info", status_code=307)
 
     async def info(_request: Request) -> Response:
         content = {

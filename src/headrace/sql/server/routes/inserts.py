@@ -19,7 +19,15 @@ from headrace.sql.errors import SqlError
 from headrace.sql.inserting import insert_target
 from headrace.sql.server.errors import BAD_REQUEST, BAD_STATEMENT, RequestError
 from headrace.sql.server.inserting_rows import row_record
-from headrace.sql.server.routes.answers import DELIMITED, answering, as_request_error, object_of, session_of, text_of
+from headrace.sql.server.routes.answers import (
+    DELIMITED,
+    answering,
+    as_request_error,
+    json_value,
+    object_of,
+    session_of,
+    text_of,
+)
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
 from headrace.sql.server.statements import Statements
@@ -70,7 +78,7 @@ def insert_routes(service: SqlService, statements: Statements) -> list[Route]:
 
     def _insert(line: bytes, target: SourceDefinition, session: Session) -> None:
         try:
-            row = json.loads(line, parse_float=Decimal)
+            row = json_value(line, parse_float=Decimal)
         except (ValueError, RecursionError) as error:
             raise RequestError(BAD_REQUEST, f"The row is no JSON: {error}") from error
         if not isinstance(row, dict):

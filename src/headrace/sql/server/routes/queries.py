@@ -69,6 +69,7 @@ def query_routes(endpoint: QueryEndpoint) -> list[Route]:
 
     async def _rows(query: OpenQuery, written: RowFormat) -> AsyncIterator[str]:
         pump = Pump(query.rows, lambda: endpoint.closed(query))
+        query.when_closed(pump.end)
         try:
             yield written.begin()
             async for rows in pump.batches():
@@ -89,7 +90,7 @@ def query_routes(endpoint: QueryEndpoint) -> list[Route]:
             pump.close()
 
     async def close_query(request: Request) -> Response:
-        endpoint.close(text_of(await body_of(request), "queryId"))
+        await run_in_threadpool(endpoint.close, text_of(await body_of(request), "queryId"))
         return json_response({})
 
     return [

@@ -42,6 +42,7 @@ def websocket_routes(endpoint: QueryEndpoint) -> list[WebSocketRoute]:
 
     async def _send_rows(socket: WebSocket, query: OpenQuery) -> None:
         pump = Pump(query.rows, lambda: endpoint.closed(query))
+        query.when_closed(pump.end)
         try:
             write = row_writer(query.schema)
             await socket.send_text(json.dumps(plain(fields_of(query.schema))))
