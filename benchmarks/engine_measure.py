@@ -62,7 +62,10 @@ class Measured:
 
 
 def steady(batches: Sequence[Batch], warm_up: int, total: int, answer: Answer) -> Measured:
-    """Returns the rate after the warm-up, by the clock from the end of one batch to the end of the last."""
+    """Returns the rate after the warm-up, by the clock from the end of one batch to the end of the last.
+
+    A last batch that is smaller than the one before it is left out: it has what remains, not what a batch may read.
+    """
     full = [batch for batch in batches if batch.records]
     read = sum(batch.records for batch in full)
     if read != total:
@@ -78,6 +81,8 @@ def steady(batches: Sequence[Batch], warm_up: int, total: int, answer: Answer) -
         message = f"{len(full)} batches are too few to measure; take more records or smaller batches"
         raise SystemExit(message)
     measured = full[first:]
+    if len(measured) > 1 and measured[-1].records < measured[-2].records:
+        measured.pop()
     seconds = measured[-1].end - full[first - 1].end
     return Measured(
         sum(batch.records for batch in measured) / seconds,

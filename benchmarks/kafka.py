@@ -90,9 +90,9 @@ class Bench:
         out = f"out-{side.name}-{program.name}"
         recreate(self.servers, [out], self.load.partitions)
         admin = AdminClient({"bootstrap.servers": self.servers})
-        group = application_of(side, program.name)
+        group = application_of(side, program.name, "rate")
         output = self.directory / f"{group}.txt"
-        arguments = command(side, program.name, program.inputs, out, self.servers, self.directory)
+        arguments = command(side, group, program.name, program.inputs, out, self.servers, self.directory)
         with started(arguments, output) as process:
             began: tuple[float, int, float, float] | None = None
             deadline = time.monotonic() + LONGEST
@@ -126,8 +126,9 @@ class Bench:
         """Returns the median and the 99th percentile from the creation of a record to its result, in milliseconds."""
         out = f"late-{side.name}-{program.name}"
         recreate(self.servers, [out], self.load.partitions)
-        output = self.directory / f"late-{application_of(side, program.name)}.txt"
-        arguments = command(side, program.name, program.inputs, out, self.servers, self.directory / "latency")
+        application = application_of(side, program.name, "latency")
+        output = self.directory / f"{application}.txt"
+        arguments = command(side, application, program.name, program.inputs, out, self.servers, self.directory)
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers,
@@ -223,7 +224,6 @@ def compare_latency(bench: Bench, programs: Sequence[Program], sides: Sequence[S
     recreate(bench.servers, (CUSTOMERS, PURCHASES, PAYMENTS), bench.load.partitions)
     producer = Producer({"bootstrap.servers": bench.servers})
     send(producer, CUSTOMERS, customers(bench.load), bench.load.partitions)
-    (bench.directory / "latency").mkdir()
     met = True
     print(f"\nfrom a record to its result at {RATE:,} records/s, in ms{'':<15}{'p50':>8}{'p99':>8}", flush=True)
     for program in programs:

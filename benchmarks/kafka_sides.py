@@ -69,9 +69,10 @@ def _java_command(program: str, out: str, servers: str, application: str, direct
     return [str(java), "-Xmx4g", "-cp", classpath, "headrace.Programs", program, out, str(file)]
 
 
-def command(side: Side, program: str, inputs: Sequence[str], out: str, servers: str, directory: Path) -> list[str]:
+def command(
+    side: Side, application: str, program: str, inputs: Sequence[str], out: str, servers: str, directory: Path
+) -> list[str]:
     """Returns the command that starts a side."""
-    application = application_of(side, program)
     if side is KAFKA_STREAMS:
         return _java_command(program, out, servers, application, directory)
     if side is CLIENT:
@@ -88,8 +89,9 @@ def command(side: Side, program: str, inputs: Sequence[str], out: str, servers: 
     return [sys.executable, "-m", "benchmarks.engine_run", json.dumps(asdict(task))]
 
 
-def application_of(side: Side, program: str) -> str:
-    return f"bench-{side.name}-{program}"
+def application_of(side: Side, program: str, what: str) -> str:
+    """Returns the id of an application: one per measurement, because its results and its state belong together."""
+    return f"bench-{what}-{side.name}-{program}"
 
 
 @contextmanager

@@ -95,6 +95,11 @@ def test_rate_leaves_the_warm_up_out() -> None:
     assert measured.batch_records == 100
 
 
+def test_rate_leaves_out_what_remains_for_the_last_batch() -> None:
+    batches = [Batch(100, 10.0, 9_000.0), Batch(100, 11.0, 900.0), Batch(100, 12.0, 900.0), Batch(10, 20.0, 1.0)]
+    assert steady(batches, 100, 310, Answer(1, 1)).rate == 100
+
+
 def test_rate_of_a_run_that_lost_records_is_refused() -> None:
     with pytest.raises(SystemExit, match="400 records were there to be read; 300 were"):
         steady([Batch(100, float(end), 1.0) for end in range(3)], 100, 400, Answer(1, 1))
