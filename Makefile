@@ -34,7 +34,10 @@ java: $(STAMP)
 	@$(BIN)/python -c 'from headrace.spark.java import find_java; find_java()' 2>/dev/null || \
 	  { $(BIN)/python -c 'from headrace.spark.java import find_java; find_java()' 2>&1 | tail -1 >&2; exit 1; }
 
-test: java check pytest conformance kafka spark browser ## everything: check, tests, golden cases, Kafka, Spark, the browser
+# Brokers, JVMs and restarts are waited for half of the time: two such parts side by side fill two cores.
+test: java check pytest conformance ## everything: check, tests, golden cases, Kafka, Spark, the browser
+	@$(MAKE) --no-print-directory -j 2 kafka spark
+	@$(MAKE) --no-print-directory browser
 
 check: $(STAMP) ## ruff and mypy --strict
 	$(BIN)/ruff check $(CODE)
@@ -52,12 +55,9 @@ pytest: $(STAMP) ## unit tests and doctests, as far as they need neither Spark n
 kafka: $(STAMP) java ## the tests with a real Kafka broker, some of them on Spark
 	$(BIN)/python -m pytest -q -m kafka
 
-# One process: two that start Spark would only get in each other's way.
-spark: $(STAMP) java ## the tests that run on Spark, and golden cases on it
+# Of the golden cases 320 are among the tests.
+spark: $(STAMP) java ## the tests that run on Spark, golden cases and some of ksqlDB's among them
 	$(BIN)/python -m pytest -q -m 'spark and not kafka and not browser'
-ifneq ($(GOLDEN),)
-	$(BIN)/python conformance/golden.py --engine spark --sample 320 $(GOLDEN)
-endif
 ifneq ($(QTT),)
 	$(BIN)/python conformance/qtt.py --engine spark --no-registry --sample 200 $(QTT)
 	$(BIN)/python conformance/rest.py --engine spark --no-registry --sample 30 $(REST)

@@ -11,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from headrace.topics.kafka import KafkaLog
+    from tests.secured_listener import SecuredListener
 
 
 LOGS = ("embedded", "kafka")
@@ -36,7 +37,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def secured_listener(tmp_path_factory: pytest.TempPathFactory) -> SecuredListener:
+    from tests.secured_listener import SecuredListener
+
+    return SecuredListener.make(tmp_path_factory.mktemp("secured"))
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory, secured_listener: SecuredListener) -> Iterator[str]:
     """The address of a broker that all tests of a run share."""
     # Imported here: only those who ask for it have its client.
     from headrace.kafka_broker import start_broker, stop_broker
@@ -44,7 +52,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     directory = tmp_path_factory.mktemp("kafka")
     # Compaction is looked for after fifteen seconds otherwise.
-    started = start_broker(directory, settings={"log.cleaner.backoff.ms": "100"})
+    settings = {"log.cleaner.backoff.ms": "100", **secured_listener.broker_settings}
+    started = start_broker(directory, port=secured_listener.plain_port, settings=settings)
     address = started.bootstrap_servers
     # It belongs to nobody, so that it would outlive tests that are killed.
     watch = 'while kill -0 "$1"; do sleep 1; done; case "$(ps -ww -o command= -p "$2")" in *"$3"*) kill "$2";; esac'
@@ -66,13 +75,21 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
+def secured(broker: str, secured_listener: SecuredListener) -> SecuredListener:
+    """How the broker is reached by those who have a password."""
+    return secured_listener
+
+
+@pytest.fixture
 def kafka(broker: str) -> Iterator[KafkaLog]:
     """A log on the broker, without topics."""
     from headrace.topics.kafka import KafkaLog
 
     with KafkaLog(broker) as log:
+        yield log
+    # At once: readers of topics that are left go on asking the broker for more.
+    with KafkaLog(broker) as log:
         for application in ("app", "one", "two"):
             log.reset_application(application)
         for name in log.topics():
             log.delete_topic(name)
-        yield log

@@ -59,7 +59,7 @@ HOMES = {
     "prompt_toolkit": ("cli.sql",),
     "pygments": ("cli.sql",),
     "anyio": ("query.http", "web"),
-    "httpx": ("query.http",),
+    "httpx": ("query.http", "sql.connect"),
     "h2": ("web",),
     "starlette": ("query.http", "sql", "web"),
     "uvicorn": ("sql", "web"),
