@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
-from headrace.errors import RetriableError
+from headrace.errors import RetriableError, StreamsError
 from headrace.topics.kafka.explaining import ABSENT, error_of, explain, explaining, is_refusal
 from headrace.topics.kafka.markers import Marker
 from headrace.topics.kafka.settings import ClientSettings
@@ -73,7 +73,7 @@ class Clients:
     _groups: dict[str, Consumer] = field(default_factory=dict)
     _readers: OrderedDict[TopicPartition, Reader] = field(default_factory=OrderedDict)
     _writers: dict[str, Writer] = field(default_factory=dict)
-    _spares: OrderedDict[str, Writer] = field(default_factory=OrderedDict)
+    _spares: dict[str, Writer] = field(default_factory=dict)
     _lost: bool = False
     has_answered: bool = False
     """Whether the cluster was ever there."""
@@ -210,10 +210,16 @@ class Clients:
     def prepare_writer(self, transactional_id: str) -> None:
         """Makes a writer ahead of its use, for a task that has moved here and may come again: connecting takes long."""
         with self._lock:
-            if transactional_id not in self._spares:
-                self._spares[transactional_id] = self.new_writer(transactional_id)
-            if len(self._spares) > _MOST_SPARES:
-                self._spares.popitem(last=False)
+            if transactional_id in self._spares or len(self._spares) >= _MOST_SPARES:
+                return
+        try:
+            writer = self.new_writer(transactional_id)
+        except StreamsError as error:
+            # Who needs it makes it then, and is told why it cannot be made.
+            client_logger.debug("no writer '%s' is made ahead: %s", transactional_id, error)
+            return
+        with self._lock:
+            self._spares[transactional_id] = writer
 
     def spare_writer(self, transactional_id: str) -> Writer | None:
         """Returns a writer that was made ahead; it is not initialized yet."""
