@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headrace import Consumed, EmbeddedLog, Produced, Streams, StreamsBuilder, StreamsConfig, StreamsError
+from headrace import (
+    Consumed,
+    EmbeddedLog,
+    Materialized,
+    Produced,
+    Streams,
+    StreamsBuilder,
+    StreamsConfig,
+    StreamsError,
+)
+from headrace.app import in_process
+from headrace.app.batch_thread import Commits
 from headrace.app.in_process import InProcessEngine
 from headrace.serdes import StringSerde
 from tests.app.kit import SOON
@@ -82,6 +95,127 @@ def _wait_for_threads() -> None:
         if thread.name.startswith("headrace-batches-"):
             thread.join(SOON)
             assert not thread.is_alive()
+
+
+def counting(log: EmbeddedLog, directory: Path, function: Callable[[str], str]) -> Streams:
+    """Keeps the last values of keys in stores; there is a task for each partition."""
+    config = StreamsConfig.of({"application_id": "app", "state_dir": str(directory), "log_sync": "none"})
+    strings = StringSerde()
+    builder = StreamsBuilder()
+    grouped = builder.stream("wide", Consumed(strings, strings)).group_by_key()
+    stored = Materialized[str, str]("last", key_serde=strings, value_serde=strings)
+    last = grouped.aggregate(str, lambda _key, value, _last: function(value), materialized=stored)
+    last.to_stream().to("out", Produced(strings, strings))
+    return Streams(builder.build(), config, log=log, engine=InProcessEngine)
+
+
+def test_application_with_state_starts_again_after_a_loop_was_cancelled(log: EmbeddedLog, tmp_path: Path) -> None:
+    log.create_topic("wide", partitions=2)
+    for partition in (0, 1):
+        log.append("wide", [(partition, 0, b"k", str(partition).encode(), ())])
+    gate = Gate(in_loop=True)
+    stuck = counting(log, tmp_path, lambda value: gate(value) if value == "1" else value).start()
+    assert gate.entered.wait(SOON)
+    assert stuck.cancel(timedelta(seconds=SOON))
+    counting(log, tmp_path, str).run(available_now=True)
+    assert values(log) == [b"0", b"1"]
+
+
+def test_application_does_not_start_while_a_function_that_was_left_behind_runs(
+    log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_process, "_PATIENCE", 0)
+    gate = Gate(in_loop=False)
+    log.append("in", [(None, 0, b"k", b"v", ())])
+    stuck = application(log, tmp_path, gate).start()
+    assert gate.entered.wait(SOON)
+    assert stuck.cancel(timedelta(seconds=SOON))
+    with pytest.raises(StreamsError, match=r"still runs in this process.*start again when the function has returned"):
+        application(log, tmp_path, str.upper).run(available_now=True)
+    gate.opened.set()
+    _wait_for_threads()
+    application(log, tmp_path, str.upper).run(available_now=True)
+    assert values(log) == [b"V"]
+
+
+def test_collector_goes_on_while_a_function_that_was_left_behind_runs(log: EmbeddedLog, tmp_path: Path) -> None:
+    gate = Gate(in_loop=False)
+    log.append("in", [(None, 0, b"k", b"v", ())])
+    stuck = application(log, tmp_path, gate).start()
+    assert gate.entered.wait(SOON)
+    assert not gc.isenabled()
+    assert stuck.cancel(timedelta(seconds=SOON))
+    assert gc.isenabled()
+    gate.opened.set()
+    _wait_for_threads()
+    assert gc.isenabled()
+
+
+class StagesLog(EmbeddedLog):
+    """Notes which tasks have finished their outputs, which is where tasks on Kafka commit them."""
+
+    finished: list[str]
+
+    def stage(self, application: str, batch_id: int, task: str, attempt: int, **options: Any) -> Any:
+        stage = super().stage(application, batch_id, task, attempt, **options)
+        finish = stage.finish
+
+        def noted(positions: Any) -> Any:
+            self.finished.append(task)
+            return finish(positions)
+
+        stage.finish = noted  # type: ignore[method-assign]
+        return stage
+
+
+def test_function_that_catches_the_cancellation_does_not_let_tasks_commit(log: EmbeddedLog, tmp_path: Path) -> None:
+    log.create_topic("wide", partitions=3)
+    stages = StagesLog(tmp_path / "log", sync="none")
+    stages.finished = []
+    for partition in range(3):
+        stages.append("wide", [(partition, 0, b"k", str(partition).encode(), ())])
+    gate, seen = Gate(in_loop=True), list[str]()
+
+    def stubborn(value: str) -> str:
+        seen.append(value)
+        try:
+            return gate(value) if value == "1" else value
+        except BaseException:
+            return value
+
+    stuck = counting(stages, tmp_path, stubborn).start()
+    assert gate.entered.wait(SOON)
+    assert stuck.cancel(timedelta(seconds=SOON))
+    _wait_for_threads()
+    assert (seen, stages.finished) == (["0", "1"], ["0_0"])
+
+
+def test_listener_that_cancels_does_not_wait_for_itself(log: EmbeddedLog, tmp_path: Path) -> None:
+    log.append("in", [(None, 0, b"k", b"v", ())])
+    streams = application(log, tmp_path, str.upper)
+    streams.add_batch_listener(lambda _batch: streams.cancel())
+    streams.start()
+    assert streams.wait(timedelta(seconds=SOON))
+    assert values(log) == [b"V"]
+
+
+def test_thread_that_has_done_its_work_is_not_interrupted() -> None:
+    commits, going, failed = Commits(), threading.Event(), threading.Event()
+
+    def spin() -> None:
+        try:
+            while not going.is_set():
+                pass
+        except BaseException:
+            failed.set()
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    commits.close()
+    assert not commits.leave_behind(thread)
+    going.set()
+    thread.join(SOON)
+    assert (commits.is_over, failed.is_set()) == (False, False)
 
 
 def test_batch_that_ends_in_time_is_committed(log: EmbeddedLog, tmp_path: Path) -> None:

@@ -8,8 +8,16 @@ committed, as if the process had been killed.
 from __future__ import annotations
 
 import ctypes
+import logging
 import threading
 from collections.abc import Callable
+
+from headrace.runtime.collector_pause import end_pauses_of
+
+logger = logging.getLogger(__name__)
+
+_COMMIT_SECONDS = 5.0
+"""How long a commit is waited for by who wants to leave its thread behind."""
 
 
 class LeftBehind(BaseException):
@@ -22,14 +30,20 @@ class Commits:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._is_committing = False
+        self._has_ended = False
         self.is_over = False
         """Whether the thread was left behind."""
+
+    def check(self) -> None:
+        """Called before anything that others can see: a function may have caught what was raised in it."""
+        with self._changed:
+            if self.is_over:
+                raise LeftBehind
 
     def begin(self) -> None:
         """Called when a batch has run; from here to ``end`` nobody is left behind."""
         with self._changed:
-            if self.is_over:
-                raise LeftBehind
+            self.check()
             self._is_committing = True
 
     def end(self) -> None:
@@ -37,13 +51,30 @@ class Commits:
             self._is_committing = False
             self._changed.notify_all()
 
-    def leave_behind(self, thread: threading.Thread) -> None:
-        """Lets nothing more be committed. A loop in Python ends by this; a call that blocks goes on, unheard."""
+    def close(self) -> None:
+        """Called when the thread has nothing more to do: its number may soon be that of another thread."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._is_committing)
+            self._has_ended = True
+            self._changed.notify_all()
+
+    def leave_behind(self, thread: threading.Thread) -> bool:
+        """Lets nothing more be committed. A loop in Python ends by this; a call that blocks goes on, unheard.
+
+        False says that the thread is not left behind, since it is at its end, or a commit takes long.
+        """
+        # Without the lock: what was raised in the thread may have kept it from giving the lock back.
+        if self.is_over:
+            return True
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._is_committing, _COMMIT_SECONDS):
+                logger.warning("%s: a batch is being committed; the end waits for it", thread.name)
+                return False
+            if self._has_ended:
+                return False
             self.is_over = True
             if thread.ident is not None:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(LeftBehind))
+        return True
 
 
 class BatchThread:
@@ -59,17 +90,39 @@ class BatchThread:
 
     def _run(self, work: Callable[[Commits], None]) -> None:
         try:
-            work(self._commits)
-        except BaseException as error:
-            self._failure = error
-        finally:
-            self._over.set()
+            try:
+                work(self._commits)
+            except LeftBehind:
+                raise
+            except BaseException as error:
+                # The traceback of a failure that nobody will hear of would keep alive all that the batch had.
+                if not self._commits.is_over:
+                    self._failure = error
+            self._commits.close()
+        except LeftBehind:
+            return
+        self._over.set()
 
     def leave_behind(self) -> None:
-        """Makes ``wait`` return, and what the thread does from now on nobody's business; from any thread."""
-        if not self._over.is_set():
-            self._commits.leave_behind(self._thread)
+        """Makes ``wait`` return, and what the thread does from now on nobody's business; from any thread.
+
+        A batch that is being committed is waited for, but not for long; from its own thread it is not waited for.
+        """
+        if self._over.is_set() or threading.current_thread() is self._thread:
+            return
+        if self._commits.leave_behind(self._thread):
+            self._failure = None
+            end_pauses_of(self._thread)
             self._over.set()
+
+    @property
+    def name(self) -> str:
+        return self._thread.name
+
+    def is_alive(self, patience: float) -> bool:
+        """Tells whether the thread is still there; one that is about to end is given some seconds."""
+        self._thread.join(patience)
+        return self._thread.is_alive()
 
     def wait(self) -> None:
         """Waits for the end; raises what it failed of."""

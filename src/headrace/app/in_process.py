@@ -15,9 +15,10 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
-from headrace.app.batch_thread import BatchThread, Commits
+from headrace.app.batch_thread import BatchThread, Commits, LeftBehind
 from headrace.app.engine import EngineListener
 from headrace.config import StreamsConfig
+from headrace.errors import ProcessorStateError
 from headrace.spark.application import Application
 from headrace.spark.batch import BatchReport, BatchRunner, StopQuery
 from headrace.spark.chunks import Head
@@ -36,6 +37,11 @@ _CELLS = "cells"
 _BATCH = b"batch"
 _NUMBER = Struct(">Q")
 _HEAD = 0
+
+_left_behind: dict[Path, BatchThread] = {}
+"""The threads of this process that were left behind, by the checkpoint whose files they have open until they end."""
+_PATIENCE = 2.0
+"""Seconds for a thread that was left behind to give back what it has open."""
 
 
 class _StoredCells:
@@ -98,7 +104,8 @@ class _Frame:
         self._commits = commits
         self._cells = {place.key: _TaskCells(stored, place.key) for place in application.layout.tasks}
         self._plan: Plan | None = None
-        self._runner = TaskRunner(application)
+        # With some logs each task commits its own part.
+        self._runner = TaskRunner(application, check=commits.check)
         # What leads from a data frame to the properties of its jobs.
         self.sparkSession = self.sparkContext = self
 
@@ -153,12 +160,33 @@ class InProcessEngine:
         """Blocks until ``stop``, or with ``available_now`` until everything that is there now is processed."""
         if self._stopping.is_set():
             return
+        self._check_alone()
         worker = self._worker = BatchThread(
             lambda commits: self._run(commits, available_now=available_now), self._config.application_id
         )
         if self._is_cancelled:
-            worker.leave_behind()
+            self._leave_behind(worker)
         worker.wait()
+
+    def _check_alone(self) -> None:
+        left = _left_behind.get(self._checkpoint)
+        if left is None:
+            return
+        if left.is_alive(_PATIENCE):
+            message = (
+                f"application '{self._config.application_id}': a function in which it was cancelled still runs in this "
+                f"process, in the thread '{left.name}', and has its state open; start again when the function has "
+                "returned, or start another process"
+            )
+            raise ProcessorStateError(message)
+        _left_behind.pop(self._checkpoint, None)
+
+    def _leave_behind(self, worker: BatchThread) -> None:
+        for checkpoint, each in list(_left_behind.items()):
+            if not each.is_alive(0):
+                _left_behind.pop(checkpoint, None)
+        _left_behind[self._checkpoint] = worker
+        worker.leave_behind()
 
     def _run(self, commits: Commits, *, available_now: bool) -> None:
         program = Program.on(self._log, self._topology, self._config)
@@ -194,8 +222,11 @@ class InProcessEngine:
                 raise runner.failure  # noqa: B904
             raise
         finally:
-            # The directories may be somebody else's by now.
-            if not commits.is_over:
+            # Also if the directories may be somebody else's by now: it gives back open files, and touches no others.
+            try:
+                frame.close()
+            except LeftBehind:
+                # Raised once in a thread, in the middle of this.
                 frame.close()
 
     def _told(self, batch: BatchReport, _tasks: Sequence[TaskReport]) -> None:
@@ -215,7 +246,7 @@ class InProcessEngine:
         self._stopping.set()
         self._is_cancelled = True
         if self._worker is not None:
-            self._worker.leave_behind()
+            self._leave_behind(self._worker)
 
     def pause(self) -> None:
         self._paused.set()

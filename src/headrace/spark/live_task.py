@@ -143,14 +143,15 @@ class LiveTask:
 
     def close(self) -> None:
         """Closes processors, stores and files; what user code raises here has no consequence any more."""
-        with suppress(Exception):
-            self.end()
         try:
+            with suppress(Exception):
+                self.end()
             self.task.close()
         except Exception as error:
             logger.warning("task %s: closing it failed: %s", self.task.id, error)
-        if self._copy is not None:
-            self._copy.close()
+        finally:
+            if self._copy is not None:
+                self._copy.close()
 
 
 def distrust(directory: Path, batch: str, attempt: int) -> None:

@@ -116,6 +116,9 @@ class Query:
             frame = self._levels(session, payload)
             writer = frame.writeStream.foreachBatch(runner).queryName(self.application.id)
             self._started = writer.option("checkpointLocation", str(self._checkpoint)).start()
+            if self._is_cancelled:
+                # While it started.
+                self._started.stop()
             self._await(self._started, runner)
         finally:
             self._started = None
@@ -123,9 +126,10 @@ class Query:
 
     def cancel(self) -> None:
         """Ends the query in the middle of its batch, which is run again at the next start; from any thread."""
+        # First: whoever starts it meanwhile looks at this afterwards.
+        self._is_cancelled = True
         started = self._started
         if started is not None:
-            self._is_cancelled = True
             started.stop()
 
     def _await(self, query: Any, runner: BatchRunner) -> None:

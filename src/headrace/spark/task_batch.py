@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from headrace.errors import OffsetOutOfRangeError
 from headrace.runtime.punctuation import NEVER
@@ -40,13 +40,16 @@ _FIRST_PARTITION = _FirstPartition(0)
 
 
 class TaskBatch:
-    """One attempt of one task at one micro-batch."""
+    """One attempt of one task at one micro-batch; ``check`` is called before it is finished, and may raise."""
 
-    def __init__(self, application: Application, place: TaskPlace, plan: Plan, attempt: int) -> None:
+    def __init__(
+        self, application: Application, place: TaskPlace, plan: Plan, attempt: int, check: Callable[[], None]
+    ) -> None:
         self.application = application
         self.place = place
         self.plan = plan
         self.attempt = attempt
+        self._check = check
         self.program: Program = application.layout.programs[place.program]
         self.now_ms = plan.now_ms[place.program]
 
@@ -90,6 +93,7 @@ class TaskBatch:
                     count += len(written)
             for topic, written in self._changelogs(task, changes):
                 stage.write(topic, written)
+            self._check()
             receipt = stage.finish(positions)
         clock_ms = task.next_wall_clock_ms
         nodes, measures = task.state.take_figures()

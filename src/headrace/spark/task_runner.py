@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from resource import RLIMIT_NOFILE, getrlimit
 from typing import Any
@@ -27,10 +27,14 @@ them if there are only a few more than this, because they take turns."""
 
 
 class TaskRunner:
-    """The tasks of one application in this process."""
+    """The tasks of one application in this process.
 
-    def __init__(self, application: Application) -> None:
+    ``check`` is called before anything that others can see; it raises if nobody waits for the batch any more.
+    """
+
+    def __init__(self, application: Application, *, check: Callable[[], None] | None = None) -> None:
         self._application = application
+        self._check = check or _nothing
         self._live: OrderedDict[str, LiveTask] = OrderedDict()
         self._tables: dict[str, GlobalTables] = {}
 
@@ -43,6 +47,7 @@ class TaskRunner:
         blobs = [row for row in rows if row.origin != HEARTBEAT]
         if not blobs and place.key not in plan.ranges and place.key not in plan.due:
             return []
+        self._check()
         try:
             return self._run(place, plan, blobs, cells, attempt)
         except Exception as error:
@@ -53,7 +58,7 @@ class TaskRunner:
 
     def _run(self, place: TaskPlace, plan: Plan, blobs: list[Row], cells: Cells | None, attempt: int) -> list[Row]:
         started = time.perf_counter()
-        batch = TaskBatch(self._application, place, plan, attempt)
+        batch = TaskBatch(self._application, place, plan, attempt, self._check)
         chunks = None if cells is None else ChunkLog(cells)
         live = self._take(batch, chunks)
         try:
@@ -66,6 +71,7 @@ class TaskRunner:
             letters = live.task.take_last_letters()
             live.close()
             if attempt + 1 >= self._application.attempts:
+                self._check()
                 batch.append(letters)
             raise
         self._live[place.key] = live
@@ -111,12 +117,15 @@ class TaskRunner:
 
     def close(self) -> None:
         """Closes all tasks and tables."""
-        for live in self._live.values():
-            live.close()
-        for tables in self._tables.values():
-            tables.close()
-        self._live.clear()
-        self._tables.clear()
+        # One by one: if this is interrupted, it goes on with the next.
+        while self._live:
+            self._live.popitem()[1].close()
+        while self._tables:
+            self._tables.popitem()[1].close()
+
+
+def _nothing() -> None:
+    """Somebody waits."""
 
 
 def _unexpected(place: TaskPlace, error: Exception) -> StreamsError:
