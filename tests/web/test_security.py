@@ -93,11 +93,14 @@ def test_no_socket_opens_without_the_token(everything: Everything) -> None:
             pass
         assert denied.value.response.status_code == 401
         right = {"Authorization": f"Bearer {TOKEN}"}
-        with pytest.raises(InvalidStatus) as foreign, connect(address, additional_headers=right, origin=EVIL):
-            pass
-        assert foreign.value.response.status_code == 403
-        with connect(address, additional_headers=right):
-            pass
+        # What another program serves on this machine is another site, too.
+        for origin in (EVIL, Origin("http://localhost:1"), Origin("null")):
+            with pytest.raises(InvalidStatus) as foreign, connect(address, additional_headers=right, origin=origin):
+                pass
+            assert foreign.value.response.status_code == 403
+        for own in (None, Origin(f"http://localhost:{server.port}")):
+            with connect(address, additional_headers=right, origin=own):
+                pass
 
 
 def test_with_the_token_everything_answers(everything: Everything) -> None:

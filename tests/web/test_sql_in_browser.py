@@ -205,6 +205,20 @@ def test_what_ran_before_is_found_again(page: Page, site: Site) -> None:
     expect(area).to_have_value("SHOW STREAMS;")
 
 
+def test_secrets_are_not_remembered(page: Page, site: Site) -> None:
+    page.goto(site.url)
+    for text in ("DROP CONNECTOR c;", "SET 'ksql.streams.sasl.password'='sesame';", "SHOW CONNECTORS;"):
+        type_and_run(page, text)
+    expect(page.locator("#history option")).to_have_text(["History", "SHOW CONNECTORS;"])
+
+
+def test_statements_run_where_nothing_can_be_remembered(page: Page, site: Site) -> None:
+    page.goto(site.url)
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new DOMException('full'); }; }")
+    type_and_run(page, "SHOW STREAMS;")
+    expect(page.locator(".result .said")).to_have_text("done")
+
+
 def test_what_was_set_lasts_as_long_as_the_page(page: Page, site: Site) -> None:
     page.goto(site.url)
     site.client.ksql(ORDERS)

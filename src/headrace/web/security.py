@@ -25,7 +25,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_READING = (None, "GET", "HEAD")
+_READING = ("GET", "HEAD")
 _RAW_HEADERS = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 
 Refusal: TypeAlias = Callable[[int, str, str, Mapping[str, str] | None], Response]
@@ -80,10 +80,11 @@ class Security:
             ]
             return 401, "unauthorized", f"this server wants to know who asks: send {', or '.join(ways)}"
         origin = headers.get("origin")
-        if scope["type"] == "websocket" and origin is not None and _name(origin.split("://")[-1]) != host:
-            return 403, "wrong-origin", "a page of another site may not follow changes here"
-        if scope.get("method") not in _READING and origin is not None and _is_foreign(origin, headers.get("host", "")):
-            return 403, "wrong-origin", "a page of another site may not change anything here"
+        if origin is not None and _is_foreign(origin, headers.get("host", "")):
+            if scope["type"] == "websocket":
+                return 403, "wrong-origin", "a page of another site may not follow changes here"
+            if scope["method"] not in _READING:
+                return 403, "wrong-origin", "a page of another site may not change anything here"
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._body_bytes:
             return 413, "too-large", f"a request may have {self._body_bytes} bytes, and needs none"

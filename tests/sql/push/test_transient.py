@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.errors import TopicError
 from headrace.sql.errors import SqlError
 from headrace.sql.hosting.host import QueryState
 from headrace.sql.results import ResultRow
@@ -37,6 +38,31 @@ def test_groups_are_counted_and_nothing_is_left_behind(sources: QueryPlace) -> N
         assert columns(list(query.rows)) == [[1, "x", "x"], [2, "x", "x"]]
         assert query.final_message == "Limit Reached"
         assert sources.host.status(query.id).state is QueryState.UNKNOWN
+    assert sources.log.topics() == before
+
+
+def test_what_cannot_be_deleted_stays_noted_for_the_next_start(
+    sources: QueryPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sources.log.topics()
+    delete = sources.log.delete_topic
+
+    def refuse(topic: str) -> None:
+        if topic.endswith("-changelog"):
+            message = f"not authorized to delete '{topic}'"
+            raise TopicError(message)
+        delete(topic)
+
+    leftovers = sources.context().leftovers
+    sources.run("INSERT INTO s VALUES ('a', 1, 'x');")
+    with monkeypatch.context() as patched, sources.pushed("SELECT COUNT(*) FROM s GROUP BY g EMIT CHANGES;") as query:
+        next(query.rows)
+        patched.setattr(sources.log, "delete_topic", refuse)
+        query.close()
+        assert list(leftovers.noted()) == [query.id]
+    assert sources.log.topics() != before
+    leftovers.clean_up(sources.host, sources.log)
+    assert leftovers.noted() == {}
     assert sources.log.topics() == before
 
 

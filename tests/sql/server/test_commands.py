@@ -6,6 +6,9 @@ import json
 import threading
 from datetime import timedelta
 
+import pytest
+
+from headrace.errors import TopicError
 from headrace.serdes.registry import Schema, SchemaRegistry
 from headrace.sql.command_log import Command, CommandLog
 from tests.sql.server.kit import Client, SqlPlace
@@ -64,6 +67,48 @@ def test_topic_is_deleted_at_the_start_if_its_server_was_killed_before(place: Sq
     second = place.server()
     assert _catalogue(second)["sources"] == {}
     assert "s" not in place.log.topics()
+
+
+def test_server_starts_though_the_log_refuses_to_delete_a_topic(
+    place: SqlPlace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = place.server()
+    first.ksql(SOURCE + SOURCE.replace("STREAM S", "STREAM T").replace("'s'", "'t'"))
+    first.close()
+    for name in ("S", "T"):
+        left = Command(f"DROP STREAM {name} DELETE TOPIC;", deletes={name.lower(): place.log.topic_id(name.lower())})
+        CommandLog(place.log, "default_").append(left)
+    delete = place.log.delete_topic
+
+    def refuse(topic: str) -> None:
+        if topic == "s":
+            message = "not authorized to delete 's'"
+            raise TopicError(message)
+        delete(topic)
+
+    monkeypatch.setattr(place.log, "delete_topic", refuse)
+    second = place.server()
+    assert _catalogue(second)["sources"] == {}
+    assert "not authorized to delete 's'" in caplog.text
+    assert "s" in place.log.topics()
+    assert "t" not in place.log.topics()
+
+
+@pytest.mark.parametrize("after", [(), ("DROP STREAM AGAIN;",)])
+def test_topic_that_was_used_since_is_not_deleted_at_the_start(place: SqlPlace, after: tuple[str, ...]) -> None:
+    first = place.server()
+    first.ksql(SOURCE)
+    first.close()
+    commands = CommandLog(place.log, "default_")
+    commands.append(Command("DROP STREAM S DELETE TOPIC;", deletes={"s": place.log.topic_id("s")}))
+    # Of another server, before the topic was gone.
+    again = "CREATE STREAM AGAIN (K INT KEY) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');"
+    commands.append(Command(again, topics={"s": 1}))
+    for text in after:
+        commands.append(Command(text))
+    second = place.server()
+    assert list(_catalogue(second)["sources"]) == ([] if after else ["AGAIN"])  # type: ignore[call-overload]  # a mapping of this test
+    assert "s" in place.log.topics()
 
 
 def test_columns_stay_those_of_the_schema_that_they_were_inferred_from(place: SqlPlace) -> None:

@@ -179,6 +179,30 @@ def test_push_query_ends_when_the_page_is_left(filled: Client) -> None:
     wait_for(lambda: not endpoint.push_queries())
 
 
+def test_push_query_that_is_ended_elsewhere_ends_the_script(filled: Client) -> None:
+    body = {"sql": "SELECT ID FROM ORDERS EMIT CHANGES; CREATE TYPE T AS INT;", "settings": EARLIEST}
+    with filled.http.stream("POST", "/console/api/run", json=body) as answer:
+        lines = answer.iter_lines()
+        events = [json.loads(next(lines)) for _ in range(3)]
+        filled.ksql(f"TERMINATE {events[1]['query_id']};")
+        events += map(json.loads, lines)
+    assert kinds(events) == ["statement", "columns", "row", "done", "session"]
+    assert events[-1]["session"]["settings"] == EARLIEST
+    assert not filled.server.service.engine.catalog.types
+
+
+def test_secrets_of_a_query_are_not_shown(filled: Client) -> None:
+    secret = {"ksql.streams.producer.sasl.password": "sesame"}
+    filled.ksql("CREATE STREAM COPY AS SELECT * FROM ORDERS;", streamsProperties=secret)
+    assert filled.server.service.engine.catalog.queries["CSAS_COPY_1"].settings.items() >= secret.items()
+    explained = filled.ksql("EXPLAIN CSAS_COPY_1;")[0]["queryDescription"]
+    assert explained["overriddenProperties"]["ksql.streams.producer.sasl.password"] == "[hidden]"
+    listed = json.dumps(filled.ksql("SHOW PROPERTIES;", streamsProperties=secret))
+    assert "[hidden]" in listed
+    shown = filled.http.get("/console/api/queries/CSAS_COPY_1").text
+    assert "sesame" not in json.dumps(explained) + listed + shown
+
+
 def test_streams_end_with_the_server(filled: Client) -> None:
     with (
         filled.http.stream("GET", "/console/api/live") as live,

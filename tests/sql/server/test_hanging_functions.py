@@ -113,6 +113,18 @@ def test_push_query_is_terminated_while_its_function_hangs(client: Client, text:
         assert client.server.log.topics() == ["_headrace_sql_default__commands", "s"]
 
 
+def test_query_of_the_console_is_terminated_while_its_function_hangs(client: Client) -> None:
+    client.ksql("INSERT INTO S VALUES (1, 10);")
+    body = {"sql": "SELECT K, HANG(V) FROM S EMIT CHANGES; SHOW STREAMS;", "settings": EARLIEST}
+    with client.http.stream("POST", "/console/api/run", json=body) as answer:
+        lines = answer.iter_lines()
+        assert "statement" in json.loads(next(lines))
+        query_id = json.loads(next(lines))["query_id"]
+        assert hanging.entered.wait(SOON.total_seconds())
+        client.ksql(f"TERMINATE {query_id};")
+        assert [next(iter(json.loads(line))) for line in lines] == ["done", "session"]
+
+
 def test_pull_query_is_closed_while_its_function_hangs(client: Client) -> None:
     client.ksql("INSERT INTO S VALUES (1, 10);")
     with read(client, "SELECT HANG(V) FROM S;") as (query_id, lines, thread):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,10 +10,8 @@ from headrace.app.signals import closing_on_signals
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import note
 from headrace.cli.settings import read_settings, settings_options
+from headrace.cli.sql.embedded import engine_of
 from headrace.errors import MissingDependencyError
-
-if TYPE_CHECKING:
-    from headrace.app.engine import EngineFactory
 
 
 @click.command()
@@ -79,7 +76,7 @@ def server(
     running = SqlServer(
         settings,
         listen=listen,
-        engine=_engine(engine),
+        engine=engine_of(engine),
         token=token,
         user=user,
         accepts_statements=queries_file is None,
@@ -93,11 +90,3 @@ def server(
             running.wait()
     finally:
         running.stop()
-
-
-def _engine(name: str) -> EngineFactory | None:
-    if name == "spark":
-        return None
-    from headrace.app.in_process import InProcessEngine
-
-    return InProcessEngine

@@ -42,8 +42,11 @@ class QueryHost(Protocol):
         """Begins to run a query, or goes on where it was when it ran before under this id."""
         ...
 
-    def stop(self, query_id: str, *, forget: bool = False) -> None:
-        """Ends a query, if there is one of that id; ``forget`` deletes its state and its internal topics."""
+    def stop(self, query_id: str, *, forget: bool = False) -> bool:
+        """Ends a query, if there is one of that id; ``forget`` deletes its state and its internal topics.
+
+        Returns False if some of them could not be deleted.
+        """
         ...
 
     def forget(self, query_id: str) -> None:

@@ -37,6 +37,8 @@ SHUTDOWN_TIMEOUT_MS = "ksql.streams.shutdown.timeout.ms"
 
 _TAKEOVER_SECONDS = 1.0
 """How often it is looked whether the process that runs a query is gone."""
+_CANCEL_PATIENCE = timedelta(seconds=30)
+"""How long the end of a query waits for its engine, once its micro-batch is cancelled."""
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 1.0, 300.0
 
 
@@ -138,26 +140,32 @@ class StreamsHost:
             self._hosted[query.id] = _Hosted(query)
         self._wake.set()
 
-    def stop(self, query_id: str, *, forget: bool = False) -> None:
+    def stop(self, query_id: str, *, forget: bool = False) -> bool:
         with self._lock:
             hosted = self._hosted.pop(query_id, None)
         if hosted is None:
-            return
+            return True
         with hosted.lock:
             hosted.is_stopped = True
             if hosted.streams is not None:
                 hosted.streams.close(timedelta(0))
                 self._wake_waiting()
-                if not hosted.streams.close(self._patience):
-                    hosted.streams.cancel()
-            if forget and not hosted.is_elsewhere:
-                self._forget(hosted.query)
+                if not hosted.streams.close(self._patience) and not hosted.streams.cancel(_CANCEL_PATIENCE):
+                    logger.warning(
+                        "the query %s has not ended %.0f s after it was cancelled; it ends with its engine, or with "
+                        "this process",
+                        query_id,
+                        _CANCEL_PATIENCE.total_seconds(),
+                    )
+            return self._forget(hosted.query) if forget and not hosted.is_elsewhere else True
 
-    def _forget(self, query: PersistentQuery) -> None:
+    def _forget(self, query: PersistentQuery) -> bool:
         try:
             Streams(query.topology, self._config(query), log=self._log, engine=self._engine).clean_up()
         except StreamsError as error:
             logger.warning("what the query %s has kept could not be deleted: %s", query.id, error)
+            return False
+        return True
 
     def forget(self, query_id: str) -> None:
         config = self._config_of(query_id, {})

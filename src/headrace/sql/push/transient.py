@@ -192,10 +192,12 @@ def transient_query(statement: SelectQuery, context: QueryContext, query_id: str
     context.log.create_topic(topic, partitions=1)
 
     def end() -> None:
-        context.host.stop(query_id, forget=True)
+        is_gone = context.host.stop(query_id, forget=True)
         with suppress(UnknownTopicError):
             context.log.delete_topic(topic)
-        context.leftovers.forget(query_id)
+        # What is left goes with the next start.
+        if is_gone:
+            context.leftovers.forget(query_id)
 
     def look() -> None:
         status = context.host.status(query_id)

@@ -30,6 +30,7 @@ from headrace.sql.server.open_queries import OpenQuery
 from headrace.sql.server.query_info import query_info, shown_state
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
+from headrace.sql.server.settings import shown_value
 from headrace.sql.syntax.statements import CreateAsSelect, Describe, Explain, InsertInto, SelectQuery
 
 
@@ -165,7 +166,7 @@ def _query_details(query: PersistentQuery, service: SqlService, *, runs: bool = 
         (query.sink,) if runs else (),
         str(query.topology.describe()),
         "",
-        dict(query.settings),
+        {name: shown_value(name, value) for name, value in query.settings.items()},
         {} if state is None else {service.service_id: state},
         "PERSISTENT" if runs else "PUSH",
         errors,

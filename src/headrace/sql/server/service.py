@@ -76,7 +76,7 @@ class SqlService:
         self._position = 0
         self._has_commands = True
         self._deleted: dict[str, str] = {}
-        """The topics that were deleted before the start, with their ids."""
+        """The topics that commands before the start have deleted and none has used since, with their ids."""
         self._awaited = ""
         """The id of the command that this server is writing."""
         self._outcome: Outcome | SqlError | None = None
@@ -93,14 +93,24 @@ class SqlService:
             if self._has_commands:
                 self._commands.create()
                 self._catch_up(running=False)
-                # Of commands whose server was killed before it had deleted them.
-                LogTopics(self.log).delete_known(self._deleted)
+                self._finish_deletions()
             for query in self.engine.catalog.queries.values():
                 self.host.start(query)
             for query_id in self.paused:
                 self.host.pause(query_id)
         if self._has_commands:
             self._thread.start()
+
+    def _finish_deletions(self) -> None:
+        """Deletes the topics of commands whose server was killed before it had done that."""
+        in_use = {source.topic for source in self.engine.catalog.sources.values()}
+        for topic, known in self._deleted.items():
+            if topic in in_use:
+                continue
+            try:
+                LogTopics(self.log).delete_known({topic: known})
+            except StreamsError as error:
+                logger.warning("the topic '%s', which was dropped, could not be deleted: %s", topic, error)
 
     def run_without_commands(self, statements: Iterable[Statement], settings: Mapping[str, object]) -> None:
         """Carries out statements before ``start``, and leaves the command topic alone: they come anew at each start."""
@@ -238,7 +248,9 @@ class SqlService:
             return SqlStatementError(str(error), statement=command.text)
         self._become(trial, running=running)
         if not running:
-            self._deleted |= command.deletes
+            # A topic that a later statement has found and used is not to go any more.
+            left = {topic: known for topic, known in self._deleted.items() if topic not in command.topics}
+            self._deleted = {**left, **command.deletes}
         return Outcome(offset, done)
 
     def _become(self, trial: SqlEngine, *, running: bool = True) -> None:

@@ -45,6 +45,9 @@ _FIXED = frozenset(
     {FUNCTION_MODULES, TIMEOUT_MS, SHUTDOWN_TIMEOUT_MS, "ksql.service.id", "ksql.schema.registry.url", *CONNECT}
 )
 """What a request cannot set."""
+_SECRET = ("password", "secret", "jaas", "user.info", "credentials")
+"""Parts of the names of settings that nobody is shown."""
+_HIDDEN = "[hidden]"
 _PREFIXES = ("ksql.streams.", "ksql.functions.", "ksql.query.", "consumer.", "producer.", "main.consumer.", "spark.")
 _CONSUMER = frozenset({"auto.offset.reset"})
 
@@ -71,6 +74,17 @@ _ALIASES = frozenset({"cache.max.bytes.buffering", "bootstrap.servers", "commit.
 def is_editable(name: str) -> bool:
     """Tells whether a client may set it."""
     return name not in _FIXED
+
+
+def shown_value(name: str, value: object) -> object:
+    """Returns what may be shown of a setting: everything but secrets.
+
+    >>> shown_value("ksql.streams.sasl.password", "sesame"), shown_value("ksql.service.id", "shop_")
+    ('[hidden]', 'shop_')
+    """
+    # Those of the language say at most where a secret is.
+    is_secret = name not in KNOWN and any(part in name.lower() for part in _SECRET)
+    return _HIDDEN if is_secret and value else value
 
 
 def check_setting(name: str, value: object) -> None:

@@ -27,7 +27,7 @@ from headrace.sql.server.errors import BAD_STATEMENT, RequestError
 from headrace.sql.server.query_info import push_query_info, query_info
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
-from headrace.sql.server.settings import KNOWN, is_editable
+from headrace.sql.server.settings import KNOWN, is_editable, shown_value
 from headrace.sql.syntax.statements import ShowList
 
 _INTERNAL = ("_headrace", "__", "_confluent")
@@ -107,7 +107,7 @@ def _properties(service: SqlService, session: Session, text: str) -> Properties:
         Property(
             name,
             "KSQL" if name.startswith("ksql.") else "STREAMS",
-            None if value is None else str(value),
+            None if value is None else str(shown_value(name, value)),
             is_editable(name),
             "SERVER",
         )

@@ -10,6 +10,8 @@ const WORDS = new Set(`ADD ALL ALTER AND AS ASSERT BEGINNING BETWEEN BY CASE CAS
 const TOKEN = /(--[^\n]*|\/\*[^]*?(?:\*\/|$))|('(?:[^']|'')*(?:'|$))|(`[^`]*(?:`|$)|"[^"]*(?:"|$))|(\$\{\w+\})|(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|([\p{L}_@][\p{L}\p{N}_]*)/gu;
 const KINDS = ["comment", "text", "name", "variable", "number", "word"];
 const KEPT = "headrace-sql-history", MOST = 50;
+// What may hold a password: what is kept by a browser is read by whoever sits there next.
+const SECRET = /\bCONNECTOR\b|'[^']*(?:password|secret|jaas|user\.info|credentials)[^']*'/i;
 
 // Pieces of a text with their kinds; together they are the text.
 function* coloured(text) {
@@ -33,15 +35,20 @@ export function offsetOf(text, line, column) {
 function history() {
   try {
     const found = JSON.parse(localStorage.getItem(KEPT) ?? "[]");
-    return Array.isArray(found) ? found.filter((one) => typeof one === "string") : [];
+    return Array.isArray(found) ? found.filter((one) => typeof one === "string" && !SECRET.test(one)) : [];
   } catch {
     return [];
   }
 }
 
 export function remember(text) {
+  if (SECRET.test(text)) return;
   const texts = [text, ...history().filter((one) => one !== text)].slice(0, MOST);
-  localStorage.setItem(KEPT, JSON.stringify(texts));
+  try {
+    localStorage.setItem(KEPT, JSON.stringify(texts));
+  } catch {
+    // Full, or not allowed: then it runs without being remembered.
+  }
 }
 
 export function editor(onRun) {

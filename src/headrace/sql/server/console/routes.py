@@ -73,8 +73,11 @@ class ConsoleRoutes:
 
 async def _lines(script: Script) -> AsyncIterator[str]:
     pump = Pump(script.events(), script.stop)
+    script.when_ended_elsewhere(pump.end)
     try:
         async for events in pump.batches():
             yield "".join(f"{to_json(event)}\n" for event in events)
+        for event in script.last_events():
+            yield f"{to_json(event)}\n"
     finally:
         pump.close()

@@ -81,11 +81,30 @@ class Script:
         self._lock = threading.Lock()
         self._end: Callable[[], None] | None = None
         self._is_stopped = False
+        self._is_ended_elsewhere = False
+        self._told: Callable[[], None] = _nothing
 
     def stop(self) -> None:
         """Ends the query that runs; statements behind it are not carried out."""
         self._is_stopped = True
         self._end_query()
+
+    def when_ended_elsewhere(self, tell: Callable[[], None]) -> None:
+        """Has whoever reads the events told if a query is ended by others: no event may come of a function that hangs.
+
+        Then ``last_events`` are what is left to be shown.
+        """
+        with self._lock:
+            self._told = tell
+            is_ended = self._is_ended_elsewhere
+        if is_ended:
+            tell()
+
+    def last_events(self) -> Iterator[Event]:
+        """Yields the end of a script whose query others have ended; nothing of any other."""
+        if self._is_ended_elsewhere:
+            yield {"done": "ended elsewhere"}
+            yield self._settled()
 
     def events(self) -> Iterator[Event]:
         """Yields what happens. If the grammar of one statement is wrong, none is carried out."""
@@ -112,7 +131,10 @@ class Script:
             except Exception as error:
                 yield _error(error, piece)
                 break
-        yield {"session": {"settings": self._session.settings, "variables": self._session.variables}}
+        yield self._settled()
+
+    def _settled(self) -> Event:
+        return {"session": {"settings": self._session.settings, "variables": self._session.variables}}
 
     def _carried_out(self, piece: _Piece) -> Iterator[Event]:
         statement = parse_statement(substitute(piece.text, self._session.variables))
@@ -132,6 +154,8 @@ class Script:
             found, end = _rows(query), lambda: self._endpoint.closed(query)
         with self._lock:
             self._end = end
+        if not isinstance(opened, Printed):
+            opened.when_closed(lambda: self._closed(end))
         try:
             # Somebody may have stopped it while the query was being opened.
             if not self._is_stopped:
@@ -139,11 +163,25 @@ class Script:
         finally:
             self._end_query()
 
+    def _closed(self, end: Callable[[], None]) -> None:
+        with self._lock:
+            # Otherwise it was this script that has ended the query.
+            if self._end is not end:
+                return
+            self._end = None
+            self._is_stopped = self._is_ended_elsewhere = True
+            told = self._told
+        told()
+
     def _end_query(self) -> None:
         with self._lock:
             end, self._end = self._end, None
         if end is not None:
             end()
+
+
+def _nothing() -> None:
+    """Nobody reads the events yet."""
 
 
 def _only_looks(statement: Statement) -> bool:

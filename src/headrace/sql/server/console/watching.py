@@ -90,7 +90,6 @@ class Watching:
         return {
             **self._figures(query, self._waiting_records().get(query.id)),
             "statement": terminated(query.statement.text),
-            "settings": {name: str(value) for name, value in query.settings.items()},
             "application_id": application,
             "topology": topology_json(query.topology, application, lambda: service.log),
             "description": str(query.topology.describe()),
