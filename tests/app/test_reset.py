@@ -18,11 +18,13 @@ from headrace.app.places import open_log
 from headrace.app.reset import reset_application
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, LockError, StateDirectoryError
-from headrace.query.roster import Roster
+from headrace.query.metadata import HostInfo
+from headrace.query.roster import Member, Roster
 from headrace.topics.embedded import EmbeddedLog
 from tests.app.kit import END, SOON, Engines, FakeEngine, application, config, counting
 
 RAN = "what a run leaves behind"
+VIEW = Member("view-1", HostInfo("localhost", 8080), 0, {"0_0": -1})
 
 
 class LeavingTraces(FakeEngine):
@@ -65,12 +67,32 @@ def test_clean_up_deletes_what_a_run_has_left_but_neither_lock_nor_log(place: Pa
     run_once(place)
     assert traces(config(place)) == ALL
     with EmbeddedLog(place / "log", sync="none") as log:
-        Roster("app", log).create()
+        Roster("app", log).announce(VIEW)
     application(place, Engines()).clean_up()
     assert traces(config(place)) == []
     assert sorted(path.name for path in (place / "app").iterdir()) == ["lock", "spark.log"]
     run_once(place)
     assert traces(config(place)) == ALL
+
+
+@pytest.mark.parametrize("value", [b"{}", b"a page", VIEW.pack()], ids=["object", "text", "view"])
+def test_clean_up_leaves_a_topic_alone_that_is_only_called_like_that_of_views(place: Path, value: bytes) -> None:
+    # What the topology reads stays even if it looks like it.
+    topology = counting(source="app-views") if value == VIEW.pack() else counting()
+    with EmbeddedLog(place / "log", sync="none") as log:
+        log.create_topic("app-views", configs={"cleanup.policy": "compact"})
+        Roster("app", log).announce(VIEW)
+        log.append("app-views", [(0, 0, b"view-2", value, ())])
+    Streams(topology, config(place), engine=Engines()).clean_up()
+    assert traces(config(place)) == ["topic app-views"]
+
+
+def test_clean_up_deletes_the_topic_of_views_that_have_all_said_goodbye(place: Path) -> None:
+    with EmbeddedLog(place / "log", sync="none") as log:
+        Roster("app", log).announce(VIEW)
+        Roster("app", log).leave(VIEW.id, 1)
+    application(place, Engines()).clean_up()
+    assert traces(config(place)) == []
 
 
 def test_clean_up_without_anything_to_clean(place: Path) -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from headrace.app.lock import lock_directory
-from headrace.query.roster import Roster
+from headrace.query.metadata import HostInfo
+from headrace.query.roster import Member, Roster
 from headrace.topics.embedded import EmbeddedLog
 from tests.cli.conftest import Command
 
+VIEW = Member("view-1", HostInfo("localhost", 8080), 0, {})
 TARGETS = [("orders", 0), ("orders", 1)]
 
 
@@ -40,9 +42,9 @@ def test_reset_forgets_everything_but_the_topics(headrace: Command, log: Embedde
 
 
 def test_what_views_have_left_goes_too(headrace: Command, log: EmbeddedLog, application: Path) -> None:
-    Roster("shop", log).create()
+    Roster("shop", log).announce(VIEW)
     # Another application's, and a topic of the user's that only sounds like it.
-    Roster("shop-eu", log).create()
+    Roster("shop-eu", log).announce(VIEW)
     log.create_topic("shop-page-views", configs={"cleanup.policy": "compact"})
     (application / "views" / "one").mkdir(parents=True)
     assert "shop-totals-changelog, shop-views\n" in headrace("reset", "shop", "--dry-run").out
@@ -51,8 +53,12 @@ def test_what_views_have_left_goes_too(headrace: Command, log: EmbeddedLog, appl
     assert not (application / "views").exists()
 
 
-def test_a_topic_of_the_users_is_not_taken_for_that_of_views(headrace: Command, log: EmbeddedLog) -> None:
-    log.create_topic("shop-views")
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_a_topic_of_the_users_is_not_taken_for_that_of_views(headrace: Command, log: EmbeddedLog, policy: str) -> None:
+    log.create_topic("shop-views", configs={"cleanup.policy": policy})
+    headrace("reset", "shop", "--yes")
+    assert "shop-views" in log.topics()
+    log.append("shop-views", [(0, 0, b"ada", b'{"page": "index"}', ())])
     headrace("reset", "shop", "--yes")
     assert "shop-views" in log.topics()
 

@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("confluent_kafka")
 
-from headrace.query.roster import Roster
+from headrace.query.metadata import HostInfo
+from headrace.query.roster import Member, Roster
 from headrace.topics.kafka import KafkaLog, administration
 from tests.cli.conftest import Command, Done
 from tests.secured_listener import PASSWORD, SecuredListener
@@ -89,7 +90,7 @@ def test_application_runs_shows_its_state_and_is_reset(on_kafka: Command, kafka:
 
 
 def test_reset_deletes_what_views_have_left(on_kafka: Command, kafka: KafkaLog) -> None:
-    Roster("app", kafka).create()
+    Roster("app", kafka).announce(Member("view-1", HostInfo("localhost", 8080), 0, {}))
     kafka.create_topic("in")
     kafka.commit_batch("app", 0, [], positions={("in", 0): 0})
     on_kafka("reset", "app", "--yes")

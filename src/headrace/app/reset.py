@@ -20,8 +20,10 @@ from headrace.app.lock import LOCK, locked
 from headrace.app.places import application_directory, checkpoint_directory, unusable
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError, UnknownTopicError
-from headrace.query.roster import roster_topic
+from headrace.query.roster import is_roster, roster_topic
 from headrace.topics.log import TopicLog
+from headrace.topology.graph import Graph
+from headrace.topology.nodes import SinkNode, SourceNode
 
 logger = logging.getLogger(__name__)
 
@@ -42,12 +44,14 @@ _CHECKPOINT = (
 )
 
 
-def reset_application(config: StreamsConfig, log: TopicLog, internal_topics: Iterable[str] = ()) -> None:
+def reset_application(
+    config: StreamsConfig, log: TopicLog, internal_topics: Iterable[str] = (), *, topology: Graph | None = None
+) -> None:
     """Deletes what an application has saved, so that its next start reads its input from the beginning.
 
     Its positions in the log, its internal topics, its checkpoint, its working copies and its views go; the topics that
-    it reads and writes stay. ``internal_topics`` are deleted besides those that its directory names. Nobody may be
-    running it.
+    it reads and writes stay: the ``topology``, where it is known, names them. ``internal_topics`` are deleted besides
+    those that its directory names. Nobody may be running it.
     """
     with locked(lock_places(config), config.application_id) as locks:
         directory = application_directory(config)
@@ -59,6 +63,7 @@ def reset_application(config: StreamsConfig, log: TopicLog, internal_topics: Ite
         file = file or ApplicationFile(config.application_id, Fingerprint({}))
         file.check_owner(directory, config.application_id)
         views = topics_of_views(config.application_id, log)
+        views = [topic for topic in views if topology is None or not _names(topology, topic)]
         topics = dict.fromkeys([*file.internal_topics, *internal_topics, *views])
         finish_reset(ApplicationFile(file.application, file.topology, tuple(topics)), config, log)
         for lock in locks[1:]:
@@ -68,8 +73,15 @@ def reset_application(config: StreamsConfig, log: TopicLog, internal_topics: Ite
 def topics_of_views(application_id: str, log: TopicLog) -> list[str]:
     """Returns the topic in which views of an application have announced themselves, if there is one."""
     topic = roster_topic(application_id)
-    # One of that name that is not compacted is the user's own.
-    return [topic] if topic in log.topics() and log.describe_topic(topic).is_compacted else []
+    return [topic] if topic in log.topics() and is_roster(topic, log) else []
+
+
+def _names(topology: Graph, topic: str) -> bool:
+    nodes = topology.nodes.values()
+    return any(
+        topic in node.topics if isinstance(node, SourceNode) else isinstance(node, SinkNode) and topic == node.topic
+        for node in nodes
+    )
 
 
 def finish_reset(file: ApplicationFile, config: StreamsConfig, log: TopicLog) -> None:

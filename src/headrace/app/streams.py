@@ -267,11 +267,13 @@ class Streams(Queries):
         """Stops in the middle of the micro-batch that is running, which is run again at the next start.
 
         It is for an application that ``close()`` cannot end, because one of its functions never returns. What was
-        committed stays; nothing of the batch is, except what tasks write outside of transactions with
-        ``at_least_once`` on Kafka.
+        committed stays. Nothing of the batch is written, except on Kafka: tasks that were done before have published
+        their part, which is not published again with ``exactly_once_v2``, but is with ``at_least_once``.
+
+        From a listener or a handler of this application it only asks to close, as ``close()`` does.
         """
         seconds = seconds_of("cancel()", timeout)
-        if not self.close(timedelta(0)) and (engine := self._engine) is not None:
+        if not self.close(timedelta(0)) and not self._callbacks.inside and (engine := self._engine) is not None:
             logger.warning("application '%s' is ended in the middle of a micro-batch", self._config.application_id)
             engine.cancel()
         return self._changes.ended.is_set if self._callbacks.inside else self._changes.ended.wait(seconds)
@@ -316,7 +318,7 @@ class Streams(Queries):
             }
             log = self._log or open_log(self._config)
             try:
-                reset_application(self._config, log, sorted(internal))
+                reset_application(self._config, log, sorted(internal), topology=self._topology)
             finally:
                 if log is not self._log:
                     log.close()

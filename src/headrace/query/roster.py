@@ -15,6 +15,9 @@ from headrace.topics.log import TopicLog
 
 logger = logging.getLogger(__name__)
 
+_LOOKED_AT = 100
+"""So many of the newest records tell what a topic is."""
+
 
 @dataclass(frozen=True)
 class Member:
@@ -45,6 +48,27 @@ def roster_topic(application_id: str) -> str:
     'app-views'
     """
     return f"{application_id}-views"
+
+
+def is_roster(topic: str, log: TopicLog) -> bool:
+    """Tells whether a topic is such a one, by its newest records; one of that name may be the user's own."""
+    if not log.describe_topic(topic).is_compacted:
+        return False
+    target = (topic, 0)
+    start = max(log.begin_offsets([target])[target], log.end_offsets([target])[target] - _LOOKED_AT)
+    found = log.read(topic, 0, start, max_records=_LOOKED_AT)
+    return bool(found) and all(_is_announcement(key, value) for _, _, key, value, _ in found)
+
+
+def _is_announcement(key: bytes | None, value: bytes | None) -> bool:
+    if key is None or value is None:
+        # Who says goodbye leaves only its name.
+        return key is not None
+    try:
+        Member.unpack(key.decode(), value)
+    except (ValueError, KeyError, TypeError):
+        return False
+    return True
 
 
 def ranking(task: str, members: Iterable[str]) -> list[str]:
