@@ -35,6 +35,8 @@ GROWTH = 1.05
 SLACK_BYTES = 8 * MEGABYTE
 SLACK_DESCRIPTORS = 10
 FIRST_SECONDS = 120.0
+TOUCHED_HEAP = "-Xms768m -XX:+AlwaysPreTouch"
+"""A heap that is not full yet grows page by page without any leak; what is touched at the start cannot."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,14 @@ def main() -> None:
         with EmbeddedLog(directory / "log") as log:
             log.create_topic(PURCHASES, partitions=2, configs=bounded)
             log.create_topic("out", partitions=2, configs=bounded)
-            task = Task(program="counts", application="soak", directory=str(directory), out="out", available_now=False)
+            task = Task(
+                program="counts",
+                application="soak",
+                directory=str(directory),
+                out="out",
+                available_now=False,
+                settings={"spark.driver.extraJavaOptions": TOUCHED_HEAP},
+            )
             with running(task) as program:
                 sender = Sender(log, options.rate, options.keys)
                 while not program.batches and time.perf_counter() - program.started < FIRST_SECONDS:
