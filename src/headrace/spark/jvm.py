@@ -92,6 +92,8 @@ def launch_jvm(settings: Mapping[str, str], keep_open: Sequence[int]) -> JavaGat
         "JAVA_HOME": str(java.home),
         "SPARK_HOME": str(home),
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Spark's two hundred threads would each fill a heap of the C library with what the state store allocates.
+        "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2"),
     }
     if (is_local(master) or starts_executors_here(master)) and "SPARK_LOCAL_IP" not in os.environ:
         # No other machine has to find this one, whatever its name resolves to.
