@@ -53,6 +53,8 @@ TICK = 0.01
 LATENCY_WARM_UP = 5.0
 LATENCY_TARGET_MS = 400.0
 STATEFUL_FACTOR = 2.0
+TRANSACTION_ENDS = 4
+"""Offsets at the end of a partition that no record has."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,21 @@ class Bench:
         inputs = (CUSTOMERS, PURCHASES, PAYMENTS)
         return sum(each.offset for each in found.topic_partitions if each.topic in inputs and each.offset > 0)
 
+    def has_passed_everything_on(self, admin: AdminClient, group: str) -> bool:
+        """Returns whether an application has also read what it has sent to its own topics."""
+        asked = [ConsumerGroupTopicPartitions(group)]
+        found = next(iter(admin.list_consumer_group_offsets(asked).values())).result()
+        own = {
+            (each.topic, each.partition): each.offset
+            for each in found.topic_partitions
+            if each.topic.endswith("-repartition")
+        }
+        if not own:
+            return True
+        with KafkaLog.of(StreamsConfig(bootstrap_servers=self.servers)) as log:
+            ends = log.end_offsets(own)
+        return all(ends[target] - offset <= TRANSACTION_ENDS for target, offset in own.items())
+
     def throughput(self, side: Side, program: Program, total: int, warm_up: int) -> Measured:
         """Runs a program over everything that is in the topics."""
         out = f"out-{side.name}-{program.name}"
@@ -101,7 +118,8 @@ class Bench:
                 now = time.perf_counter()
                 if began is None and done >= warm_up:
                     began = now, done, cpu_seconds(process.pid), cpu_seconds(self.broker)
-                if began is not None and done >= total:
+                if began is not None and done >= total and self.has_passed_everything_on(admin, group):
+                    now = time.perf_counter()
                     break
                 _check(process, output)
                 if time.monotonic() > deadline:
