@@ -18,19 +18,18 @@ neither as passed nor as failed.
 from __future__ import annotations
 
 import argparse
-import logging
 import multiprocessing
 import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from golden_cases.case import case_lines, functions_path, left_out, load_functions, parse
 from golden_cases.drive import ENGINES
 from golden_cases.judge import Verdict, judge_case, summary
+from quiet import quiet
 
 _CHUNK = 25
 _PACKED = ("spark", "tasks", "tasks-restarted")
@@ -140,24 +139,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences the log: many cases raise on purpose, and the differences that are printed say all that matters."""
-    logger = logging.getLogger("headrace")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases that the command line names; returns the exit status."""
     options = _options(arguments)
     reasons = left_out()
     lines = _lines(options, set(reasons))
-    with _quiet():
+    with quiet():
         run = _run_packed if options.engine in _PACKED else _run_here
         results = run(options, lines)
     failed = [(case_id, verdict) for case_id, verdict in results if verdict.difference is not None]

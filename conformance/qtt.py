@@ -19,21 +19,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import multiprocessing
 import os
 import re
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
 from qtt_cases.case import case_lines, left_out, parse
 from qtt_cases.driving import run_on_driver
 from qtt_cases.judge import judge
+from quiet import quiet
 
 _SECONDS = 60
 """After so long a case has failed."""
@@ -114,24 +114,12 @@ def _run(options: argparse.Namespace, lines: list[str]) -> list[tuple[str, str |
     return [_run_line(line) for line in lines]
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences the log: many cases have rows that fail, and the differences that are printed say all that matters."""
-    logger = logging.getLogger("headrace")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the cases that the command line names; returns the exit status."""
     options = _options(arguments)
     reasons = left_out()
     lines = _lines(options, set(reasons))
-    with _quiet():
+    with quiet():
         results = _run(options, lines)
     failed = [(case_id, difference) for case_id, difference in results if difference is not None]
     for case_id, difference in failed:

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from headrace.app.in_process import run_levels
 from headrace.spark.application import Application, Payload
 from headrace.spark.batch import BatchReport, BatchRunner, StopQuery
 from headrace.spark.chunks import Head
 from headrace.spark.plan import Plan, PlanFiles
 from headrace.spark.planner import BatchSource
-from headrace.spark.receipts import HEARTBEAT, Row, TaskReport
+from headrace.spark.receipts import Row, TaskReport
 from headrace.spark.task_runner import TaskRunner
 
 
@@ -68,20 +69,7 @@ class _Frame:
             self._restart()
         self._batches += 1
         layout = self._application.layout
-        rows = [Row(place.key, HEARTBEAT, 0, None) for place in layout.tasks]
-        for level in range(layout.depth):
-            self._random.shuffle(rows)
-            groups: dict[str, list[Row]] = {}
-            for row in rows:
-                groups.setdefault(row.task, []).append(row)
-            rows = []
-            for key, group in groups.items():
-                place = layout.by_key[key]
-                if place.level == level:
-                    rows += self._runner.run(place, self._plan, group, self._cells[key], 0)
-                else:
-                    rows += group
-        return rows
+        return run_levels(self._runner, layout, self._plan, self._cells, self._random.shuffle)
 
     def _restart(self) -> None:
         """Forgets the open tasks, and some of the working copies: they come back from the chunks."""

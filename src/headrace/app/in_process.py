@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from struct import Struct
@@ -21,8 +21,8 @@ from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError
 from headrace.spark.application import Application
 from headrace.spark.batch import BatchReport, BatchRunner, StopQuery
-from headrace.spark.chunks import Head
-from headrace.spark.layout import Program
+from headrace.spark.chunks import Cells, Head
+from headrace.spark.layout import Layout, Program
 from headrace.spark.plan import Plan, PlanFiles
 from headrace.spark.planner import Planner
 from headrace.spark.query import Query
@@ -96,6 +96,27 @@ class _TaskCells:
         self._stored.write(self._prefix + _NUMBER.pack(sequence), None)
 
 
+def run_levels(
+    runner: TaskRunner,
+    layout: Layout,
+    plan: Plan,
+    cells: Mapping[str, Cells],
+    arrange: Callable[[list[Row]], None] = lambda rows: None,
+) -> list[Row]:
+    """Runs all levels of a batch, one after the other, as Spark does; ``arrange`` may change the order in a level."""
+    rows = [Row(place.key, HEARTBEAT, 0, None) for place in layout.tasks]
+    for level in range(layout.depth):
+        arrange(rows)
+        groups: dict[str, list[Row]] = {}
+        for row in rows:
+            groups.setdefault(row.task, []).append(row)
+        rows = []
+        for key, group in groups.items():
+            place = layout.by_key[key]
+            rows += runner.run(place, plan, group, cells[key], 0) if place.level == level else group
+    return rows
+
+
 class _Frame:
     """Stands for the data frame of a micro-batch: whoever collects it runs the levels."""
 
@@ -115,19 +136,7 @@ class _Frame:
     def collect(self) -> list[Row]:
         """Runs all levels of a batch, one after the other; its results may be committed then."""
         assert self._plan is not None, "the plan is set before a batch runs"
-        layout = self._application.layout
-        rows = [Row(place.key, HEARTBEAT, 0, None) for place in layout.tasks]
-        for level in range(layout.depth):
-            groups: dict[str, list[Row]] = {}
-            for row in rows:
-                groups.setdefault(row.task, []).append(row)
-            rows = []
-            for key, group in groups.items():
-                place = layout.by_key[key]
-                if place.level == level:
-                    rows += self._runner.run(place, self._plan, group, self._cells[key], 0)
-                else:
-                    rows += group
+        rows = run_levels(self._runner, self._application.layout, self._plan, self._cells)
         self._commits.begin()
         return rows
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
@@ -18,8 +17,9 @@ from headrace.app.engine import spark_engine
 from headrace.cli.case_files import CaseFile, is_case_file
 from headrace.cli.cases import Outcome, run_file
 from headrace.cli.engine_log import EngineLog
+from headrace.cli.outcomes import tell_outcomes
 from headrace.cli.places import common_options
-from headrace.cli.printing import json_option, note, plural, print_json
+from headrace.cli.printing import json_option, note
 
 
 @click.command()
@@ -58,21 +58,8 @@ def test(context: click.Context, paths: tuple[Path, ...], engine: str, *, verbos
     record: seconds for the start, then tenths of a second per record of the longest case. Caches are off there unless
     the config sets them, because a cache makes one update of all those of a row in a micro-batch.
     """
-    outcomes: list[dict[str, Any]] = []
-    for path, outcome in _run([CaseFile.read(path) for path in _files(paths)], engine):
-        failed = outcome.difference is not None
-        outcomes.append({"file": str(path), "case": outcome.case, "failure": outcome.difference})
-        if not as_json and (failed or verbose):
-            click.echo(f"{'FAILED' if failed else 'ok'}  {path}: {outcome.case}")
-            if failed:
-                click.echo(f"        {outcome.difference}")
-    failures = sum(each["failure"] is not None for each in outcomes)
-    if as_json:
-        print_json(outcomes)
-    else:
-        click.echo(f"{plural(len(outcomes) - failures, 'case')} passed, {failures} failed")
-    if failures:
-        context.exit(1)
+    files = [CaseFile.read(path) for path in _files(paths)]
+    tell_outcomes(context, _run(files, engine), verbose=verbose, as_json=as_json)
 
 
 def _run(files: list[CaseFile], engine: str) -> Iterator[tuple[Path, Outcome]]:

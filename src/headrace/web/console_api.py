@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from headrace.query.http.handling import answered
 from headrace.query.http.limits import Limits
 from headrace.query.http.parameters import check_names, number
 from headrace.query.http.routes import json_response
-from headrace.web.answering import answered
 from headrace.web.beats import Beats
 from headrace.web.browsing import Browser
 from headrace.web.letters import read_letters
@@ -35,11 +35,11 @@ class ConsoleRoutes:
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/console/api/live", answered(self._beats.live, self._limits)),
-            Route("/console/api/history", answered(self.history, self._limits)),
+            Route("/console/api/live", answered(self._beats.live, self._limits.request_seconds)),
+            Route("/console/api/history", answered(self.history, self._limits.request_seconds)),
             *self._topics.routes(),
-            Route("/console/api/letters", answered(self.letters, self._limits)),
-            Route("/console/api/late", answered(self.late, self._limits)),
+            Route("/console/api/letters", answered(self.letters, self._limits.request_seconds)),
+            Route("/console/api/late", answered(self.late, self._limits.request_seconds)),
         ]
 
     def _now(self) -> dict[str, Any]:

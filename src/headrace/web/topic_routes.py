@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from headrace.query.http.handling import answered
 from headrace.query.http.limits import Limits
 from headrace.query.http.parameters import check_names, number
 from headrace.query.http.routes import json_response
-from headrace.web.answering import answered
 from headrace.web.browsing import Browser
 
 _RECORD_PARAMETERS = ("partition", "offset", "time_ms", "limit", "key_serde", "value_serde")
@@ -25,8 +25,8 @@ class TopicRoutes:
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/console/api/topics", answered(self.topics, self._limits)),
-            Route("/console/api/topics/{topic}/records", answered(self.records, self._limits)),
+            Route("/console/api/topics", answered(self.topics, self._limits.request_seconds)),
+            Route("/console/api/topics/{topic}/records", answered(self.records, self._limits.request_seconds)),
         ]
 
     async def topics(self, request: Request) -> Response:

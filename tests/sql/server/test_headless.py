@@ -48,7 +48,13 @@ def test_file_runs_at_every_start(place: SqlPlace, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["SHOW STREAMS;", "CREATE TYPE T AS INT;", STATEMENTS + "INSERT INTO S VALUES (1, 'a');"]
+    "text",
+    [
+        "SET 'no.such.setting' = '1';" + STATEMENTS,
+        "SHOW STREAMS;",
+        "CREATE TYPE T AS INT;",
+        STATEMENTS + "INSERT INTO S VALUES (1, 'a');",
+    ],
 )
 def test_file_must_start_queries_and_ask_nothing(place: SqlPlace, tmp_path: Path, text: str) -> None:
     path = tmp_path / "queries.sql"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
+from headrace.cli.outcomes import tell_outcomes
 from headrace.cli.places import common_options
-from headrace.cli.printing import json_option, plural, print_json
+from headrace.cli.printing import json_option
 from headrace.cli.sql.case_files import SqlCaseFile, is_sql_case_file
 from headrace.cli.sql.embedded import missing
 
@@ -51,22 +51,9 @@ def test(context: click.Context, paths: tuple[Path, ...], *, verbose: bool, as_j
         from headrace.cli.sql.cases import run_sql_file
     except ImportError as error:
         raise missing(error) from error
-    outcomes: list[dict[str, Any]] = []
-    for file in [SqlCaseFile.read(path) for path in _files(paths)]:
-        for outcome in run_sql_file(file):
-            failed = outcome.difference is not None
-            outcomes.append({"file": str(file.path), "case": outcome.case, "failure": outcome.difference})
-            if not as_json and (failed or verbose):
-                click.echo(f"{'FAILED' if failed else 'ok'}  {file.path}: {outcome.case}")
-                if failed:
-                    click.echo(f"        {outcome.difference}")
-    failures = sum(each["failure"] is not None for each in outcomes)
-    if as_json:
-        print_json(outcomes)
-    else:
-        click.echo(f"{plural(len(outcomes) - failures, 'case')} passed, {failures} failed")
-    if failures:
-        context.exit(1)
+    files = [SqlCaseFile.read(path) for path in _files(paths)]
+    found = ((file.path, outcome) for file in files for outcome in run_sql_file(file))
+    tell_outcomes(context, found, verbose=verbose, as_json=as_json)
 
 
 def _files(paths: tuple[Path, ...]) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from headrace.query.http.cursors import Cursor
 from headrace.query.http.errors import RequestError, bad_request, explained, unavailable
 from headrace.query.http.following import Follower, name_of
 from headrace.query.http.forwarding import FORWARDED, Forwarded, Peers, raise_for
+from headrace.query.http.handling import Handler, answered
 from headrace.query.http.hub import Batch, Hub
 from headrace.query.http.instance import Instance
 from headrace.query.http.limits import Limits
@@ -36,8 +37,6 @@ _KEY_PARAMETERS = ("as_of_ms", "time_from_ms", "time_to_ms", "limit", "wait_ms",
 _RANGE_PARAMETERS = (
     *("from", "to", "prefix", "order", "limit", "cursor", "time_from_ms", "time_to_ms", "wait_ms", "partition"),
 )
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -71,20 +70,8 @@ class StoreRoutes:
         ]
 
     def _handled(self, handler: Handler) -> Handler:
-        async def handle(request: Request) -> Response:
-            try:
-                async with asyncio.timeout(self._limits.request_seconds + self._limits.wait_ms / 1000):
-                    return await handler(request)
-            except TimeoutError:
-                slow = "the answer took too long; ask for less, or ask again"
-                return unavailable(slow, "too-slow").response()
-            except Exception as error:
-                known = explained(error)
-                if known is None:
-                    raise
-                return known.response()
-
-        return handle
+        seconds = self._limits.request_seconds + self._limits.wait_ms / 1000
+        return answered(handler, seconds, "the answer took too long; ask for less, or ask again")
 
     async def _answering(self) -> Answering:
         found = self._found

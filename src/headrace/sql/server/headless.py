@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.sql.errors import SqlError, SqlStatementError
+from headrace.sql.server.errors import RequestError
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
 from headrace.sql.syntax.parser import parse_statement, split
@@ -15,15 +16,11 @@ from headrace.sql.syntax.statements import (
     CreateFunction,
     CreateSource,
     CreateType,
-    DefineVariable,
     DropFunction,
     DropSource,
     DropType,
     InsertInto,
-    SetProperty,
     Statement,
-    UndefineVariable,
-    UnsetProperty,
 )
 from headrace.sql.syntax.variables import substitute
 
@@ -62,17 +59,13 @@ def run_file(service: SqlService, path: Path) -> None:
 def _statements(text: str, session: Session, path: Path) -> Iterator[tuple[Statement, dict[str, object]]]:
     for part in split(text):
         statement = parse_statement(substitute(part, session.variables))
-        match statement:
-            case SetProperty():
-                session.settings[statement.name] = statement.value
-            case UnsetProperty():
-                session.settings.pop(statement.name, None)
-            case DefineVariable():
-                session.variables[statement.name.upper()] = statement.value
-            case UndefineVariable():
-                session.variables.pop(statement.name.upper(), None)
-            case _ if isinstance(statement, _ALLOWED):
-                yield statement, dict(session.settings)
-            case _:
-                message = f"{path}: {type(statement).__name__} has no place in a file that runs without clients: {part}"
-                raise SqlStatementError(message, statement=part)
+        try:
+            if session.take(statement):
+                continue
+        except RequestError as error:
+            message = f"{path}: {error.message}"
+            raise SqlStatementError(message, position=statement.position, statement=part) from error
+        if not isinstance(statement, _ALLOWED):
+            message = f"{path}: {type(statement).__name__} has no place in a file that runs without clients: {part}"
+            raise SqlStatementError(message, statement=part)
+        yield statement, dict(session.settings)

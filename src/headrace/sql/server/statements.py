@@ -44,7 +44,6 @@ from headrace.sql.syntax.statements import (
     CreateFunction,
     CreateSource,
     CreateType,
-    DefineVariable,
     Describe,
     DropFunction,
     DropSource,
@@ -57,8 +56,6 @@ from headrace.sql.syntax.statements import (
     SetProperty,
     ShowList,
     Statement,
-    UndefineVariable,
-    UnsetProperty,
 )
 from headrace.sql.syntax.variables import substitute
 
@@ -184,17 +181,10 @@ class Statements:
 
     def _answer(self, statement: Statement, session: Session, engine: SqlEngine) -> Entity | None:
         """Answers what changes nothing outside of the session."""
+        if session.take(statement):
+            return None
         text = terminated(statement.text)
         match statement:
-            case SetProperty():
-                check_setting(statement.name, statement.value)
-                session.settings[statement.name] = statement.value
-            case UnsetProperty():
-                session.settings.pop(statement.name, None)
-            case DefineVariable():
-                session.variables[statement.name.upper()] = statement.value
-            case UndefineVariable():
-                session.variables.pop(statement.name.upper(), None)
             case ShowList():
                 return show(statement, self._service, engine, session, text)
             case Describe():

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from headrace.query.http.handling import answered
 from headrace.query.http.limits import Limits
 from headrace.query.http.values import to_json
 from headrace.sql.server.console.script import Script
@@ -19,7 +20,6 @@ from headrace.sql.server.querying import QueryEndpoint
 from headrace.sql.server.routes.answers import JSON, answering, body_of, json_response, session_of, text_of
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.statements import Statements
-from headrace.web.answering import answered
 from headrace.web.assets import Assets
 from headrace.web.beats import Beats
 from headrace.web.browsing import Browser
@@ -44,7 +44,7 @@ class ConsoleRoutes:
     def routes(self) -> list[BaseRoute]:
         return [
             *Assets("sql.html").routes(),
-            Route("/console/api/live", answered(self._beats.live, self._limits), methods=["GET"]),
+            Route("/console/api/live", answered(self._beats.live, self._limits.request_seconds), methods=["GET"]),
             Route("/console/api/catalog", answering(self.catalog), methods=["GET"]),
             Route("/console/api/queries/{query:path}", answering(self.query), methods=["GET"]),
             Route("/console/api/run", answering(self.run), methods=["POST"]),

@@ -1,4 +1,4 @@
-"""How the console's requests are answered when they fail or take too long."""
+"""Requests that always get an answer: their errors become one, and their time ends."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.query.http.errors import explained, unavailable
-from headrace.query.http.limits import Limits
 
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def answered(handler: Handler, limits: Limits) -> Handler:
-    """Returns the handler with its errors as answers, and an end to its time."""
+def answered(handler: Handler, seconds: float, slow: str = "the log took too long to answer; ask again") -> Handler:
+    """Returns the handler with its errors as answers; ``slow`` is said when the time is over."""
 
     async def handle(request: Request) -> Response:
         try:
-            async with asyncio.timeout(limits.request_seconds):
+            async with asyncio.timeout(seconds):
                 return await handler(request)
         except TimeoutError:
-            slow = "the log took too long to answer; ask again"
             return unavailable(slow, "too-slow").response()
         except Exception as error:
             known = explained(error)
