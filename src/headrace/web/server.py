@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _START_SECONDS = 30.0
-_END_SECONDS = 2
+_END_SECONDS = 5
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from weakref import WeakSet
 
 from headrace.sql.results import ResultRow
 from headrace.sql.schema import Schema
-from headrace.sql.server.errors import BAD_REQUEST, TOO_MANY_PUSH_QUERIES, RequestError
+from headrace.sql.server.errors import BAD_REQUEST, SHUTTING_DOWN, TOO_MANY_PUSH_QUERIES, RequestError
 
 _MOST_PUSH_QUERIES = 1000
 
@@ -56,17 +57,32 @@ class OpenQueries:
         self._lock = threading.Lock()
         self._open: dict[str, OpenQuery] = {}
         self._closing: set[threading.Thread] = set()
+        self._printing: WeakSet[threading.Event] = WeakSet()
+        self._is_ended = False
 
     def add(self, query: OpenQuery) -> None:
-        """Takes a query in; raises ``RequestError``, and ends it, if there are too many."""
+        """Takes a query in; raises ``RequestError``, and ends it, if there are too many or the server stops."""
         with self._lock:
             full = query.is_push and sum(each.is_push for each in self._open.values()) >= _MOST_PUSH_QUERIES
-            if not full:
+            ended = self._is_ended
+            if not full and not ended:
                 self._open[query.id] = query
+        if ended:
+            query.close()
+            raise RequestError(SHUTTING_DOWN, "The server is stopping; ask again when it is back")
         if full:
             query.close()
             message = f"Maximum number of push queries exceeded: {_MOST_PUSH_QUERIES}; close some first"
             raise RequestError(TOO_MANY_PUSH_QUERIES, message)
+
+    def printing(self) -> threading.Event:
+        """Returns what ends a PRINT when it is set: by its reader, or here when all ends."""
+        stopping = threading.Event()
+        with self._lock:
+            if self._is_ended:
+                stopping.set()
+            self._printing.add(stopping)
+        return stopping
 
     def find(self, query_id: str) -> OpenQuery | None:
         """Returns a query by its id, which statements may write in any case."""
@@ -110,9 +126,12 @@ class OpenQueries:
             self._open.pop(query.id, None)
 
     def end_all(self) -> None:
-        """Ends all queries, and waits for nothing."""
+        """Ends all queries, those too that are being opened, and waits for nothing."""
         with self._lock:
+            self._is_ended = True
             found = list(self._open.values())
+            for stopping in self._printing:
+                stopping.set()
         for query in found:
             self.closed(query)
 

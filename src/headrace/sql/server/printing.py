@@ -32,7 +32,9 @@ class Printed:
     stopping: threading.Event
 
 
-def print_topic(statement: PrintTopic, log: TopicLog, registry: SchemaRegistry | None) -> Printed:
+def print_topic(
+    statement: PrintTopic, log: TopicLog, registry: SchemaRegistry | None, stopping: threading.Event
+) -> Printed:
     """Begins to print a topic; with a registry, records that were written with its schemas are shown as JSON."""
     try:
         partitions = log.describe_topic(statement.topic).partitions
@@ -42,7 +44,6 @@ def print_topic(statement: PrintTopic, log: TopicLog, registry: SchemaRegistry |
         raise RequestError(BAD_STATEMENT, message, statement=terminated(statement.text)) from error
     targets = [(statement.topic, partition) for partition in range(partitions)]
     positions = log.begin_offsets(targets) if statement.from_beginning else log.end_offsets(targets)
-    stopping = threading.Event()
     keys, values = (_Guess(registry, Target(statement.topic, is_key)) for is_key in (True, False))
     return Printed(_lines(statement, log, dict(positions), stopping, keys, values), stopping)
 

@@ -34,7 +34,8 @@ class QueryEndpoint:
         """Starts the one query of a text; raises ``RequestError``."""
         statement = _statement(text, session)
         if isinstance(statement, PrintTopic):
-            return print_topic(statement, self._service.log, self._service.engine.registry)
+            stopping = self._service.open_queries.printing()
+            return print_topic(statement, self._service.log, self._service.engine.registry, stopping)
         assert isinstance(statement, SelectQuery), "others were refused"
         self._service.catch_up()
         context = self._service.context(session.settings)
