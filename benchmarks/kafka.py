@@ -23,7 +23,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.engine_load import CUSTOMERS, PAYMENTS, PURCHASES, Load, chosen_load, customers, load_options
@@ -70,6 +77,19 @@ class Measured:
     answer: Answer
 
 
+def group_offsets(admin: AdminClient, group: str) -> list[TopicPartition]:
+    """Returns what a group has committed: nothing as long as the broker makes the topic for it."""
+    asked = [ConsumerGroupTopicPartitions(group)]
+    try:
+        found = next(iter(admin.list_consumer_group_offsets(asked).values())).result()
+    except KafkaException as error:
+        if not error.args[0].retriable() and error.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+            raise
+        return []
+    offsets: list[TopicPartition] = found.topic_partitions
+    return offsets
+
+
 @dataclass(frozen=True)
 class Bench:
     """The broker and the directory that all share."""
@@ -82,18 +102,14 @@ class Bench:
 
     def committed(self, admin: AdminClient, group: str) -> int:
         """Returns how many records an application has committed."""
-        asked = [ConsumerGroupTopicPartitions(group)]
-        found = next(iter(admin.list_consumer_group_offsets(asked).values())).result()
         inputs = (CUSTOMERS, PURCHASES, PAYMENTS)
-        return sum(each.offset for each in found.topic_partitions if each.topic in inputs and each.offset > 0)
+        return sum(each.offset for each in group_offsets(admin, group) if each.topic in inputs and each.offset > 0)
 
     def has_passed_everything_on(self, admin: AdminClient, group: str) -> bool:
         """Returns whether an application has also read what it has sent to its own topics."""
-        asked = [ConsumerGroupTopicPartitions(group)]
-        found = next(iter(admin.list_consumer_group_offsets(asked).values())).result()
         own = {
             (each.topic, each.partition): each.offset
-            for each in found.topic_partitions
+            for each in group_offsets(admin, group)
             if each.topic.endswith("-repartition")
         }
         if not own:

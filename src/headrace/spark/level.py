@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import pandas as pd
 from pyspark import TaskContext
 
 from headrace.spark.application import Payload
-from headrace.spark.chunks import Head
+from headrace.spark.chunks import Cells, Head
+from headrace.spark.homes import HOMES, Home, Note, Task, Work, ask
+from headrace.spark.layout import TaskPlace
 from headrace.spark.plan import Plan
 from headrace.spark.receipts import Row
-from headrace.spark.task_runner import TaskRunner
+from headrace.spark.task_runner import TaskRunner, has_work
 from headrace.spark.worker_logging import leave_failures_to_the_driver
 
 PLAN_PROPERTY = "headrace.plan"
@@ -25,6 +29,8 @@ _HEAD = 0
 _runners: OrderedDict[str, TaskRunner] = OrderedDict()
 _plans: OrderedDict[str, Plan] = OrderedDict()
 _KEPT = 2
+_busy = threading.Lock()
+"""Held while a task runs: two at once in one process would only wait for each other."""
 
 
 class SparkCells:
@@ -65,8 +71,7 @@ def run_task(
     if place.level != level:
         yield from found
         return
-    context = _context()
-    produced = _runner(own).run(place, _plan(context), _rows(found), SparkCells(cells), context.attemptNumber())
+    produced = _run(own, place, _rows(found), SparkCells(cells))
     if produced:
         yield _frame(produced)
 
@@ -79,24 +84,53 @@ class PlainLevel:
 
     def __call__(self, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         application = self._payload.open()
-        context = _context()
         for frame in frames:
             for row in _rows([frame]):
-                place = application.layout.by_key[row.task]
-                produced = _runner(self._payload).run(place, _plan(context), [row], None, context.attemptNumber())
+                produced = _run(self._payload, application.layout.by_key[row.task], [row], None)
                 if produced:
                     yield _frame(produced)
 
 
-def _context() -> TaskContext:
+def _run(payload: Payload, place: TaskPlace, rows: list[Row], cells: Cells | None) -> list[Row]:
+    """Runs a task where it is at home; here, if it is nowhere, and from now on."""
     context = TaskContext.get()
     assert context is not None, "levels run inside of Spark's tasks"
-    return context
-
-
-def _plan(context: TaskContext) -> Plan:
     text = context.getLocalProperty(PLAN_PROPERTY)
     assert text is not None, "the driver sets the plan before it runs a batch"
+    plan, attempt = _plan(text), context.attemptNumber()
+    if not has_work(place, plan, rows):
+        return []
+    path = payload.open().directory / HOMES / place.name
+    note, here = Note.read(path), _home().note
+    if note is not None and note != here and attempt == 0:
+        produced = ask(note, Work(Task(payload.digest, place.key), text, rows, cells is not None), cells)
+        if produced is not None:
+            return produced
+    with _busy:
+        produced = _runner(payload).run(place, plan, rows, cells, attempt)
+    if note != here:
+        here.write(path)
+    return produced
+
+
+class _Tasks:
+    """The tasks of this process, for others that Spark has given them to; see ``homes.Worker``."""
+
+    def knows(self, task: Task) -> bool:
+        runner = _runners.get(task.application)
+        return runner is not None and runner.knows(task.key)
+
+    def run(self, work: Work, cells: Cells | None, check: Callable[[], None]) -> list[Row]:
+        runner = _runners[work.task.application]
+        return runner.run(runner.place(work.task.key), _plan(work.plan), work.rows, cells, 0, check)
+
+
+@cache
+def _home() -> Home:
+    return Home(_Tasks(), _busy)
+
+
+def _plan(text: str) -> Plan:
     plan = _plans.get(text)
     if plan is None:
         plan = _plans[text] = Plan.from_json(text)

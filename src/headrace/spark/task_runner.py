@@ -38,27 +38,52 @@ class TaskRunner:
         self._live: OrderedDict[str, LiveTask] = OrderedDict()
         self._tables: dict[str, GlobalTables] = {}
 
-    def run(self, place: TaskPlace, plan: Plan, rows: Sequence[Row], cells: Cells | None, attempt: int) -> list[Row]:
+    def place(self, key: str) -> TaskPlace:
+        """Returns a task of the application by its key."""
+        return self._application.layout.by_key[key]
+
+    def knows(self, key: str) -> bool:
+        """Returns whether a task is open here, as the last batch that it ran here has left it."""
+        return key in self._live
+
+    def run(
+        self,
+        place: TaskPlace,
+        plan: Plan,
+        rows: Sequence[Row],
+        cells: Cells | None,
+        attempt: int,
+        check: Callable[[], None] | None = None,
+    ) -> list[Row]:
         """Runs a task's part of a micro-batch; returns blobs for other tasks and the report.
 
         ``cells`` is None for a program without state. A failure is raised for Spark to try again; that of the last
-        attempt is reported, so that it arrives as it is.
+        attempt is reported, so that it arrives as it is. ``check`` takes the place of the runner's own.
         """
-        blobs = [row for row in rows if row.origin != HEARTBEAT]
-        if not blobs and place.key not in plan.ranges and place.key not in plan.due:
+        if not has_work(place, plan, rows):
             return []
-        self._check()
+        check = check or self._check
+        check()
+        blobs = [row for row in rows if row.origin != HEARTBEAT]
         try:
-            return self._run(place, plan, blobs, cells, attempt)
+            return self._run(place, plan, blobs, cells, attempt, check)
         except Exception as error:
             if attempt + 1 < self._application.attempts:
                 raise
             failure = error if isinstance(error, StreamsError) else _unexpected(place, error)
             return [TaskReport(place.key, failure=Failure.of(failure)).to_row()]
 
-    def _run(self, place: TaskPlace, plan: Plan, blobs: list[Row], cells: Cells | None, attempt: int) -> list[Row]:
+    def _run(
+        self,
+        place: TaskPlace,
+        plan: Plan,
+        blobs: list[Row],
+        cells: Cells | None,
+        attempt: int,
+        check: Callable[[], None],
+    ) -> list[Row]:
         started = time.perf_counter()
-        batch = TaskBatch(self._application, place, plan, attempt, self._check)
+        batch = TaskBatch(self._application, place, plan, attempt, check)
         chunks = None if cells is None else ChunkLog(cells)
         live = self._take(batch, chunks)
         try:
@@ -71,7 +96,7 @@ class TaskRunner:
             letters = live.task.take_last_letters()
             live.close()
             if attempt + 1 >= self._application.attempts:
-                self._check()
+                check()
                 batch.append(letters)
             raise
         self._live[place.key] = live
@@ -122,6 +147,11 @@ class TaskRunner:
             self._live.popitem()[1].close()
         while self._tables:
             self._tables.popitem()[1].close()
+
+
+def has_work(place: TaskPlace, plan: Plan, rows: Sequence[Row]) -> bool:
+    """Returns whether a task has anything to do in a micro-batch; a heartbeat alone is nothing."""
+    return place.key in plan.ranges or place.key in plan.due or any(row.origin != HEARTBEAT for row in rows)
 
 
 def _nothing() -> None:
