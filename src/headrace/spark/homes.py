@@ -25,7 +25,7 @@ from hmac import compare_digest
 from pathlib import Path
 from secrets import token_bytes
 from struct import Struct
-from typing import Any, NamedTuple, Protocol, TextIO
+from typing import Any, NamedTuple, Protocol
 
 from headrace.errors import ProcessorStateError
 from headrace.spark.chunks import Cells, Head
@@ -295,8 +295,8 @@ def _put_off_the_end() -> None:
 
 
 @cache
-def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")
+def _nowhere() -> int:
+    return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 # Any: both sides are of one program, and a token has shown it.

@@ -6,6 +6,7 @@ import pickle
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -109,7 +110,9 @@ def _run(payload: Payload, place: TaskPlace, rows: list[Row], cells: Cells | Non
     with _busy:
         produced = _runner(payload).run(place, plan, rows, cells, attempt)
     if note != here:
-        here.write(path)
+        with suppress(OSError):
+            # Without a note others build the task for themselves.
+            here.write(path)
     return produced
 
 
