@@ -134,16 +134,17 @@ class Home:
                     _send(asker, (_REFUSED, None))
                     return
                 try:
-                    self._serve_task(asker, task)
+                    answer = self._run(asker, task)
                 finally:
+                    # Before the answer: who gets it may ask again at once.
                     self._busy.release()
+                _send(asker, answer)
             except OSError as error:
                 logger.debug("who asked for work has gone: %s", error)
 
-    def _serve_task(self, asker: socket.socket, task: Task) -> None:
+    def _run(self, asker: socket.socket, task: Task) -> tuple[str, Any]:
         if not self._worker.knows(task):
-            _send(asker, (_REFUSED, None))
-            return
+            return _REFUSED, None
         _send(asker, (_ACCEPTED, None))
         asker.settimeout(None)
         work: Work = _receive(asker)
@@ -155,14 +156,13 @@ class Home:
             cells = _AskersCells(asker) if work.is_stateful else None
             rows = self._worker.run(work, cells, lambda: _check(asker))
         except BaseException:
-            answer: tuple[str, Any] = _FAILED, traceback.format_exc()
+            return _FAILED, traceback.format_exc()
         else:
-            answer = _DONE, rows
+            return _DONE, rows
         finally:
             over.set()
             watch.join()
             faulthandler.cancel_dump_traceback_later()
-        _send(asker, answer)
 
     def close(self) -> None:
         with suppress(OSError):
