@@ -13,10 +13,10 @@ import pytest
 
 from headrace.errors import ProcessorStateError
 from headrace.spark.chunks import Cells, Head
-from headrace.spark.homes import Home, Note, Task, Work, ask
+from headrace.spark.homes import Home, Note, TaskName, Work, ask
 from headrace.spark.receipts import Row
 
-TASK = Task("digest", "0_1")
+TASK = TaskName("digest", "0_1")
 HEAD = Head(first=3, last=4, id="four")
 ROW = Row("0_1", "edge/0/0", 7, b"blob")
 
@@ -51,7 +51,7 @@ class Tasks:
         self._act = act
         self.done: list[Work] = []
 
-    def knows(self, task: Task) -> bool:
+    def knows(self, task: TaskName) -> bool:
         return task == TASK
 
     def run(self, work: Work, cells: Cells | None, check: Callable[[], None]) -> list[Row]:
@@ -60,7 +60,7 @@ class Tasks:
         return [*work.rows, Row("0_1", "!", 0, work.plan.encode())]
 
 
-def work(task: Task = TASK, *, is_stateful: bool = True) -> Work:
+def work(task: TaskName = TASK, *, is_stateful: bool = True) -> Work:
     return Work(task, "a plan", [ROW], is_stateful)
 
 
@@ -111,8 +111,8 @@ def test_what_is_not_known_or_comes_at_a_bad_time_is_refused(at_home: Callable[[
         assert go_on.wait(60)
 
     home = at_home(Tasks(act))
-    assert ask(home.note, work(Task("digest", "0_2")), None) is None
-    assert ask(home.note, work(Task("of another run", "0_1")), None) is None
+    assert ask(home.note, work(TaskName("digest", "0_2")), None) is None
+    assert ask(home.note, work(TaskName("of another run", "0_1")), None) is None
     first = threading.Thread(target=ask, args=(home.note, work(), CellsOfSpark()))
     first.start()
     assert begun.wait(60)

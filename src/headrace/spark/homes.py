@@ -49,7 +49,7 @@ _BEAT_S = 1.0
 _ACCEPTED, _REFUSED, _CALL, _DONE, _FAILED = "accepted", "refused", "call", "done", "failed"
 
 
-class Task(NamedTuple):
+class TaskName(NamedTuple):
     """A task of an application that runs."""
 
     application: str
@@ -60,7 +60,7 @@ class Task(NamedTuple):
 class Work(NamedTuple):
     """The part of a micro-batch that one task has to do."""
 
-    task: Task
+    task: TaskName
     plan: str
     """As JSON."""
     rows: Sequence[Row]
@@ -94,7 +94,7 @@ class Note(NamedTuple):
 class Worker(Protocol):
     """The tasks of this process."""
 
-    def knows(self, task: Task) -> bool:
+    def knows(self, task: TaskName) -> bool:
         """Returns whether the task was kept here."""
         ...
 
@@ -129,7 +129,7 @@ class Home:
                 asker.settimeout(_HELLO_S)
                 if not compare_digest(_receive_exactly(asker, _TOKEN_BYTES), self.note.token):
                     return
-                task: Task = _receive(asker)
+                task: TaskName = _receive(asker)
                 if not self._busy.acquire(blocking=False):
                     _send(asker, (_REFUSED, None))
                     return
@@ -142,7 +142,7 @@ class Home:
             except OSError as error:
                 logger.debug("who asked for work has gone: %s", error)
 
-    def _run(self, asker: socket.socket, task: Task) -> tuple[str, Any]:
+    def _run(self, asker: socket.socket, task: TaskName) -> tuple[str, Any]:
         if not self._worker.knows(task):
             return _REFUSED, None
         _send(asker, (_ACCEPTED, None))
@@ -198,7 +198,7 @@ def ask(note: Note, work: Work, cells: Cells | None) -> list[Row] | None:
     return rows
 
 
-def _called(note: Note, task: Task) -> socket.socket | None:
+def _called(note: Note, task: TaskName) -> socket.socket | None:
     """Returns the connection to a home that takes the work now; None if there is none."""
     try:
         home = socket.create_connection((_HERE, note.port), timeout=_HELLO_S)

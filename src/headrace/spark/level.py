@@ -15,7 +15,7 @@ from pyspark import TaskContext
 
 from headrace.spark.application import Payload
 from headrace.spark.chunks import Cells, Head
-from headrace.spark.homes import HOMES, Home, Note, Task, Work, ask
+from headrace.spark.homes import HOMES, Home, Note, TaskName, Work, ask
 from headrace.spark.layout import TaskPlace
 from headrace.spark.plan import Plan
 from headrace.spark.receipts import Row
@@ -104,7 +104,7 @@ def _run(payload: Payload, place: TaskPlace, rows: list[Row], cells: Cells | Non
     path = payload.open().directory / HOMES / place.name
     note, here = Note.read(path), _home().note
     if note is not None and note != here and attempt == 0:
-        produced = ask(note, Work(Task(payload.digest, place.key), text, rows, cells is not None), cells)
+        produced = ask(note, Work(TaskName(payload.digest, place.key), text, rows, cells is not None), cells)
         if produced is not None:
             return produced
     with _busy:
@@ -119,7 +119,7 @@ def _run(payload: Payload, place: TaskPlace, rows: list[Row], cells: Cells | Non
 class _Tasks:
     """The tasks of this process, for others that Spark has given them to; see ``homes.Worker``."""
 
-    def knows(self, task: Task) -> bool:
+    def knows(self, task: TaskName) -> bool:
         runner = _runners.get(task.application)
         return runner is not None and runner.knows(task.key)
 
