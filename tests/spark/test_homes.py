@@ -15,33 +15,16 @@ from headrace.errors import ProcessorStateError
 from headrace.spark.chunks import Cells, Head
 from headrace.spark.homes import Home, Note, TaskName, Work, ask
 from headrace.spark.receipts import Row
+from tests.spark.memory_cells import MemoryCells
 
 TASK = TaskName("digest", "0_1")
 HEAD = Head(first=3, last=4, id="four")
 ROW = Row("0_1", "edge/0/0", 7, b"blob")
 
 
-class CellsOfSpark:
-    """State that only the asker can reach."""
-
-    def __init__(self) -> None:
-        self.head: Head | None = HEAD
-        self.data: dict[int, bytes] = {3: b"three", 4: bytes(1_000_000)}
-
-    def read_head(self) -> Head | None:
-        return self.head
-
-    def write_head(self, head: Head) -> None:
-        self.head = head
-
-    def read(self, sequence: int) -> bytes | None:
-        return self.data.get(sequence)
-
-    def write(self, sequence: int, data: bytes) -> None:
-        self.data[sequence] = data
-
-    def remove(self, sequence: int) -> None:
-        del self.data[sequence]
+def cells_of_spark() -> MemoryCells:
+    """Returns state that only the asker can reach."""
+    return MemoryCells(HEAD, {3: b"three", 4: bytes(1_000_000)})
 
 
 class Tasks:
@@ -81,7 +64,7 @@ def test_work_is_done_where_the_task_is_known(at_home: Callable[[Tasks], Home]) 
     tasks = Tasks()
     home = at_home(tasks)
     for _ in range(3):
-        assert ask(home.note, work(), CellsOfSpark()) == [ROW, Row("0_1", "!", 0, b"a plan")]
+        assert ask(home.note, work(), cells_of_spark()) == [ROW, Row("0_1", "!", 0, b"a plan")]
     assert ask(home.note, work(is_stateful=False), None) == [ROW, Row("0_1", "!", 0, b"a plan")]
     assert [each.rows for each in tasks.done] == 4 * [[ROW]]
 
@@ -97,10 +80,10 @@ def test_state_is_that_of_the_asker(at_home: Callable[[Tasks], Home]) -> None:
         cells.write_head(Head(first=4, last=5))
         check()
 
-    cells = CellsOfSpark()
+    cells = cells_of_spark()
     assert ask(at_home(Tasks(act)).note, work(), cells) is not None
     assert cells.head == Head(first=4, last=5)
-    assert cells.data == {4: bytes(1_000_000), 5: b"five" * 100_000}
+    assert cells.chunks == {4: bytes(1_000_000), 5: b"five" * 100_000}
 
 
 def test_what_is_not_known_or_comes_at_a_bad_time_is_refused(at_home: Callable[[Tasks], Home]) -> None:
@@ -113,13 +96,13 @@ def test_what_is_not_known_or_comes_at_a_bad_time_is_refused(at_home: Callable[[
     home = at_home(Tasks(act))
     assert ask(home.note, work(TaskName("digest", "0_2")), None) is None
     assert ask(home.note, work(TaskName("of another run", "0_1")), None) is None
-    first = threading.Thread(target=ask, args=(home.note, work(), CellsOfSpark()))
+    first = threading.Thread(target=ask, args=(home.note, work(), cells_of_spark()))
     first.start()
     assert begun.wait(60)
-    assert ask(home.note, work(), CellsOfSpark()) is None
+    assert ask(home.note, work(), cells_of_spark()) is None
     go_on.set()
     first.join()
-    assert ask(home.note, work(), CellsOfSpark()) is not None
+    assert ask(home.note, work(), cells_of_spark()) is not None
 
 
 def test_who_does_not_know_the_token_gets_no_answer(at_home: Callable[[Tasks], Home]) -> None:
@@ -141,9 +124,9 @@ def test_a_failure_is_told_with_its_place(at_home: Callable[[Tasks], Home]) -> N
 
     home = at_home(Tasks(act))
     with pytest.raises(ProcessorStateError, match=r"task 0_1 failed in process(?s:.*)KeyError: 'amount'"):
-        ask(home.note, work(), CellsOfSpark())
+        ask(home.note, work(), cells_of_spark())
     with pytest.raises(ProcessorStateError, match="KeyError"):
-        ask(home.note, work(), CellsOfSpark())
+        ask(home.note, work(), cells_of_spark())
 
 
 def test_a_failure_of_sparks_state_is_told(at_home: Callable[[Tasks], Home]) -> None:
@@ -152,7 +135,7 @@ def test_a_failure_of_sparks_state_is_told(at_home: Callable[[Tasks], Home]) -> 
         cells.remove(99)
 
     with pytest.raises(ProcessorStateError, match="Spark's state could not be used: KeyError: 99"):
-        ask(at_home(Tasks(act)).note, work(), CellsOfSpark())
+        ask(at_home(Tasks(act)).note, work(), cells_of_spark())
 
 
 CHILD = """
@@ -198,17 +181,17 @@ def child() -> Iterator[Callable[[str], tuple[subprocess.Popen[str], Note]]]:
 def test_a_home_that_dies_fails_the_work(child: Callable[[str], tuple[subprocess.Popen[str], Note]]) -> None:
     process, note = child("end")
     with pytest.raises(ProcessorStateError, match=f"the process {note.pid}, where task 0_1 is at home, has ended"):
-        ask(note, work(), CellsOfSpark())
+        ask(note, work(), cells_of_spark())
     assert process.wait(60) == 3
-    assert ask(note, work(), CellsOfSpark()) is None
+    assert ask(note, work(), cells_of_spark()) is None
 
 
 ASKER = """
 import os, sys
 from headrace.spark.homes import Note, ask
-from tests.spark.test_homes import CellsOfSpark, work
+from tests.spark.test_homes import MemoryCells, work
 
-class Gone(CellsOfSpark):
+class Gone(MemoryCells):
     def read_head(self): os._exit(0)
 
 print(flush=True)
@@ -246,7 +229,7 @@ def test_work_whose_asker_is_gone_fails(child: Callable[[str], tuple[subprocess.
     assert asker.returncode == 0
     deadline = time.monotonic() + 60
     # It takes other work as soon as it has noticed.
-    while ask(note, work(), CellsOfSpark()) is None:
+    while ask(note, work(), cells_of_spark()) is None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert process.poll() is None

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from headrace.config import StreamsConfig
 from headrace.spark.application import Application
-from headrace.spark.chunks import Head
 from headrace.spark.layout import Layout, Program
 from headrace.spark.plan import Plan
 from headrace.spark.planner import BatchSource
@@ -16,29 +15,7 @@ from headrace.spark.task_runner import TaskRunner
 from headrace.topics.log import TopicLog
 from headrace.topology.queryable import changelogs_of
 from headrace.topology.topology import Topology
-
-
-class MemoryCells:
-    """What Spark's state store is elsewhere."""
-
-    def __init__(self) -> None:
-        self._head: Head | None = None
-        self._chunks: dict[int, bytes] = {}
-
-    def read_head(self) -> Head | None:
-        return self._head
-
-    def write_head(self, head: Head) -> None:
-        self._head = head
-
-    def read(self, sequence: int) -> bytes | None:
-        return self._chunks.get(sequence)
-
-    def write(self, sequence: int, data: bytes) -> None:
-        self._chunks[sequence] = data
-
-    def remove(self, sequence: int) -> None:
-        del self._chunks[sequence]
+from tests.spark.memory_cells import MemoryCells
 
 
 class Undisturbed:
