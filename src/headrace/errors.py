@@ -278,6 +278,14 @@ class BatchError(StreamsError):
     """
 
 
+class FencedError(StreamsError):
+    """Another instance of the application has taken over; what this one was about to commit was not committed.
+
+    Only one instance of an application runs at a time. Stop the other one first if this one is to run; nothing is lost,
+    and nothing is there twice.
+    """
+
+
 class JavaNotFoundError(StreamsError, RuntimeError):
     """Spark needs a Java runtime, and none that is new enough was found; the message lists what was.
 

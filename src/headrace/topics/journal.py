@@ -1,0 +1,179 @@
+"""The journal of an application: the seam between micro-batches and the log that makes them durable.
+
+The driver opens the journal, which fences whoever had it before, and records each micro-batch in it. A task opens its
+own part before it runs, and commits into it what it has written: outputs, changelogs, and a record of itself. On the
+embedded log a task's part waits in a receipt until the driver commits the batch as a whole; on Kafka it is a
+transaction of its own, and the batch is there when all tasks have committed theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, TypeAlias
+
+import msgspec
+
+from headrace.topics.log import Committed, Offsets, Output, TopicPartition
+
+Written: TypeAlias = Sequence[tuple[str, Sequence[Output]]]
+"""Records by topic, in the order in which they are written."""
+
+
+class EdgeBlob(NamedTuple):
+    """Records that one task sends to another one over a repartition edge, packed."""
+
+    receiver: str
+    """Name of the task that gets it."""
+    topic: str
+    """The repartition topic that the edge stands for."""
+    sender: str
+    """Name of the task that has sent it."""
+    sequence: int
+    """Its place among the blobs of the same sender, receiver and topic."""
+    blob: bytes
+
+
+class TaskRecord(msgspec.Struct, array_like=True, frozen=True):
+    """A task as it was left by the last micro-batch that it has committed."""
+
+    batch_id: int
+    stamp: str
+    """Random, new in every commit: a task that has the same stamp in memory has seen this commit, and none after it."""
+    positions: list[tuple[str, int, int]]
+    """Topic, partition and next offset of everything it reads from the log."""
+    next_clock_ms: int | None
+    """When its next wall-clock punctuation is due."""
+    memory: bytes
+    """What besides the stores decides later results, as the task has packed it."""
+    edges: list[tuple[str, str, int, int]] = []
+    """Receiver, topic, sequence and offset of the blobs it has sent, where the log keeps them."""
+
+    def pack(self) -> bytes:
+        return msgspec.msgpack.encode(self)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> TaskRecord:
+        return msgspec.msgpack.decode(data, type=cls)
+
+
+class TaskHead(NamedTuple):
+    """What the log has of a task at one moment."""
+
+    record: TaskRecord | None
+    """None if it has never committed anything."""
+    ends: Mapping[TopicPartition, int]
+    """Up to where its changelogs are committed: a restore reads no further."""
+
+
+class TaskStatus(NamedTuple):
+    """What the driver knows of a task that has committed."""
+
+    stamp: str
+    next_clock_ms: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """What a task has done for a batch, for the driver to commit. It travels from the executors, so it pickles."""
+
+    task: str
+    batch_id: int
+    incarnation: int
+    stamp: str
+    positions: Mapping[TopicPartition, int]
+    """Up to where the task has consumed its inputs."""
+    next_clock_ms: int | None = None
+    record: bytes = b""
+    """The packed ``TaskRecord``, if the driver has to write it."""
+    file: str = ""
+    """Where the log keeps what was staged, if that is not in the receipt."""
+    size: int = 0
+    """Bytes that were staged."""
+    inline: bytes = b""
+    """Small outputs themselves: a file would cost more than they do."""
+    written: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    """First offset and the one after the last, by partition, if the task has published its records itself."""
+
+    @property
+    def status(self) -> TaskStatus:
+        return TaskStatus(self.stamp, self.next_clock_ms)
+
+
+@dataclass(frozen=True)
+class JournalState:
+    """Where an application stands when its journal is opened."""
+
+    batch_id: int = -1
+    """The last micro-batch that all its tasks have committed."""
+    positions: Offsets = field(default_factory=dict)
+    tasks: Mapping[str, TaskStatus] = field(default_factory=dict)
+    """By task, as of that batch."""
+    begun: bytes | None = None
+    """The plan of the next batch, if that was begun: some tasks may have committed it, and the others must."""
+
+
+class Journal(Protocol):
+    """An application's journal in the hands of its driver. Opening it fences all earlier drivers and their tasks."""
+
+    @property
+    def incarnation(self) -> int:
+        """The number of this opening: larger than that of all before it."""
+        ...
+
+    @property
+    def state(self) -> JournalState:
+        """What was there when it was opened."""
+        ...
+
+    def begin(self, batch_id: int, plan: bytes) -> None:
+        """Records the plan of a batch before any task runs; raises FencedError if another driver has taken over."""
+        ...
+
+    def commit(
+        self, batch_id: int, receipts: Sequence[Receipt], positions: Mapping[TopicPartition, int] | None = None
+    ) -> Committed:
+        """Makes a batch final, with further ``positions``; raises FencedError if another driver has taken over."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class TaskJournal(Protocol):
+    """One task's part of the journal, in the process that runs the task."""
+
+    def open(self) -> TaskHead:
+        """Ends what earlier processes have left open, and returns where the task stands.
+
+        Raises FencedError if another driver has taken over.
+        """
+        ...
+
+    def commit(self, record: TaskRecord, written: Written, edges: Sequence[EdgeBlob]) -> Receipt:
+        """Commits what the task has done in a batch, or stages it for the driver to commit.
+
+        Whatever is raised, the end is not known: ``open`` it again.
+        """
+        ...
+
+    def read_edges(self, record: TaskRecord) -> list[EdgeBlob]:
+        """Returns the blobs that a committed record names; a log that commits whole batches never needs them."""
+        ...
+
+    def close(self) -> None:
+        """Gives up what is not committed."""
+        ...
+
+
+class JournalLog(Protocol):
+    """The part of a topic log that the engine uses to make micro-batches durable."""
+
+    def open_journal(self, application: str, tasks: Sequence[str]) -> Journal:
+        """Opens an application's journal for the driver of its ``tasks``."""
+        ...
+
+    def task_journal(
+        self, application: str, incarnation: int, task: str, changelogs: Sequence[TopicPartition]
+    ) -> TaskJournal:
+        """Returns a task's part; ``changelogs`` are the partitions that only this task writes."""
+        ...
