@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from headrace import EmbeddedLog, StreamsConfig
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.server.sql_server import SqlServer
@@ -139,7 +139,7 @@ def serving(case: Case, engine: str, patience: timedelta) -> Iterator[Running]:
             settings,
             listen="localhost:0",
             log=log,
-            engine=None if engine == "spark" else InProcessEngine,
+            engine=None if engine == "spark" else local_engine,
             registry=None if registry is None else registry.registry,
         )
         try:

@@ -87,11 +87,9 @@ class StreamsConfig:
     application_server: str = setting("", "application.server", Kind.TEXT)
     """Address at which other instances reach this one's stores, as ``host:port``; empty for none."""
     state_dir: str | os.PathLike[str] = setting(_DEFAULT_STATE_DIR, "state.dir", Kind.PATH)
-    """Where stores, checkpoints and the embedded log are kept."""
+    """Where working copies of stores and the embedded log are kept."""
     state_cleanup_delay: timedelta = setting(timedelta(minutes=10), "state.cleanup.delay.ms", Kind.DURATION, minimum=0)
     """How long the state of a task that moved away is kept."""
-    checkpoint_dir: str | os.PathLike[str] | None = setting(None, "checkpoint.dir", Kind.PATH, optional=True)
-    """Where Spark's checkpoint is kept; None: in the application's folder of ``state_dir``."""
     log_dir: str | os.PathLike[str] | None = setting(None, "log.dir", Kind.PATH, optional=True)
     """Where the embedded log is kept; None: in the folder ``log`` of ``state_dir``."""
     log_sync: str = setting("commit", "log.sync", Kind.CHOICE, choices=("commit", "none"))

@@ -23,7 +23,7 @@ from headrace import (
 )
 from headrace.app import in_process
 from headrace.app.batch_thread import Commits
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.serdes import StringSerde
 from tests.app.kit import SOON
 
@@ -41,7 +41,7 @@ def application(log: EmbeddedLog, directory: Path, function: Callable[[str], str
     builder = StreamsBuilder()
     strings = StringSerde()
     builder.stream("in", Consumed(strings, strings)).map_values(function).to("out", Produced(strings, strings))
-    return Streams(builder.build(), config, log=log, engine=InProcessEngine)
+    return Streams(builder.build(), config, log=log, engine=local_engine)
 
 
 def values(log: EmbeddedLog) -> list[bytes | None]:
@@ -106,7 +106,7 @@ def counting(log: EmbeddedLog, directory: Path, function: Callable[[str], str]) 
     stored = Materialized[str, str]("last", key_serde=strings, value_serde=strings)
     last = grouped.aggregate(str, lambda _key, value, _last: function(value), materialized=stored)
     last.to_stream().to("out", Produced(strings, strings))
-    return Streams(builder.build(), config, log=log, engine=InProcessEngine)
+    return Streams(builder.build(), config, log=log, engine=local_engine)
 
 
 def test_application_with_state_starts_again_after_a_loop_was_cancelled(log: EmbeddedLog, tmp_path: Path) -> None:

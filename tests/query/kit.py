@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.query import Position, PositionBound
 from headrace.topics.log import Output, TopicLog
 from headrace.topology.topology import Topology
@@ -33,7 +33,7 @@ class Place:
 
     def streams(self, build: Callable[[StreamsBuilder], Any], **settings: Any) -> Streams:
         config = self.config(**settings)
-        return Streams(topology_of(build, config), config, log=self.log, engine=InProcessEngine)
+        return Streams(topology_of(build, config), config, log=self.log, engine=local_engine)
 
     def write(self, topic: str, records: Iterable[tuple[str | None, Any, int]]) -> PositionBound:
         """Appends records of key, JSON value and timestamp; returns the bound of who wants to read them."""

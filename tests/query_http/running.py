@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from headrace import Streams
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.query import Position
 from headrace.query.http.parameters import position_text
 from tests.query.kit import Place, topology_of
@@ -27,7 +27,7 @@ class Running:
         self.place = Place(directory, **{"in": 2, "table": 2, "versions": 1, "global": 1})
         config = self.place.config(**settings)
         self.streams = Streams(
-            topology_of(build, config), config, log=self.place.log, engine=InProcessEngine, http="localhost:0"
+            topology_of(build, config), config, log=self.place.log, engine=local_engine, http="localhost:0"
         )
         self.streams.start()
         assert self.streams.http_address is not None

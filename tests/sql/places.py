@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import EmbeddedLog
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.sql.engine import SqlEngine
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.hosting.streams_host import StreamsHost
@@ -37,7 +37,7 @@ class QueryPlace:
         self.log: TopicLog = EmbeddedLog(directory / "log", sync="none")
         self.engine = SqlEngine(topics=LogTopics(self.log))
         settings = {"state.dir": str(directory / "state"), "log.sync": "none"}
-        self.host = StreamsHost(self.log, settings, service_id=_SERVICE, engine=InProcessEngine)
+        self.host = StreamsHost(self.log, settings, service_id=_SERVICE, engine=local_engine)
         self.tables = open_tables(self.log, directory / "views")
         self._leftovers = Leftovers(directory / "transient")
         self._time_ms = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import Consumed, Grouped, KStream, Materialized, Produced, Serdes, Streams, StreamsBuilder
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.handlers import LogAndContinueExceptionHandler, LogAndContinueProcessingExceptionHandler
 from headrace.topics.log import Output
 from tests.query.kit import Place, topology_of
@@ -52,7 +52,7 @@ class Shop:
             **settings,
         )
         self.streams = Streams(
-            topology_of(build, config), config, log=self.place.log, engine=InProcessEngine, http="localhost:0"
+            topology_of(build, config), config, log=self.place.log, engine=local_engine, http="localhost:0"
         )
         self.streams.start()
         self.url = f"{self.streams.http_address}/console/"

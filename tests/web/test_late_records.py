@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from headrace import Consumed, KStream, Materialized, Streams, StreamsBuilder, TimeWindows
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.handlers import ErrorContext, Response, dead_letter
 from tests.query.kit import SOON, Place, topology_of
 
@@ -60,7 +60,7 @@ def console(tmp_path: Path) -> Iterator[Console]:
         errors_dead_letter_queue_topic_name="failed", deserialization_exception_handler=keep_elsewhere
     )
     topology = topology_of(build, config)
-    with Streams(topology, config, log=place.log, engine=InProcessEngine, http="localhost:0") as streams:
+    with Streams(topology, config, log=place.log, engine=local_engine, http="localhost:0") as streams:
         found = Console(place, streams)
         yield found
         found.close()

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from headrace import Streams, StreamsConfig, StreamsState
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.cli import main
 from headrace.errors import ConfigError
 from tests.query.kit import Place, topology_of
@@ -28,7 +28,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def streams_of(place: Place, http: str | None = None, **settings: str) -> Streams:
     config = place.config(**settings)
-    return Streams(topology_of(counting, config), config, log=place.log, engine=InProcessEngine, http=http)
+    return Streams(topology_of(counting, config), config, log=place.log, engine=local_engine, http=http)
 
 
 def test_a_setting_serves_and_the_end_ends_it(place: Place) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.sql.server.sql_server import SqlServer
 from headrace.topics.log import Output
 from tests.sql.server.kit import Client, SqlPlace
@@ -360,7 +360,7 @@ def test_it_fits_on_a_phone(browser: Browser, site: Site) -> None:
 def test_with_a_token_the_browser_asks_for_a_password(browser: Browser, tmp_path: Path) -> None:
     place = SqlPlace(tmp_path)
     settings = {"state.dir": str(tmp_path), "log.sync": "none"}
-    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=InProcessEngine, token="sesame").start()
+    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=local_engine, token="sesame").start()
     try:
         for page in opened(browser, http_credentials={"username": "anybody", "password": "sesame"}):
             page.goto(f"{server.url}/console/")

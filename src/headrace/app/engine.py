@@ -6,21 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from headrace.batches.engine import BatchEngine, EngineListener
+from headrace.batches.executor import LocalExecutor
 from headrace.config import StreamsConfig
 from headrace.errors import MissingDependencyError
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 from headrace.topology.topology import Topology
 
 # Any: the engine's own report, whose module may need packages that are optional.
 Batch: TypeAlias = Any
 BatchListener: TypeAlias = Callable[[Batch], object]
-
-
-class EngineListener(Protocol):
-    """Whom an engine tells what it has done, from any of its threads."""
-
-    def on_started(self) -> None: ...
-    def on_batch(self, batch: Batch) -> None: ...
 
 
 class Engine(Protocol):
@@ -38,7 +33,7 @@ class Engine(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Makes ``run`` return in the middle of a batch, which is run again at the next start. Any thread may call it.
+        """Makes ``run`` return in the middle of a batch, of which nothing is kept. Any thread may call it.
 
         It is for functions of the user that never return.
         """
@@ -52,7 +47,7 @@ class Engine(Protocol):
 class EngineFactory(Protocol):
     """Makes the engine of an application; nothing runs yet.
 
-    ``keep_open`` are descriptors of the locks on its directories, for processes that may still write there after the
+    ``keep_open`` are descriptors of the lock on its directory, for processes that may still write there after the
     application's own was killed.
     """
 
@@ -60,19 +55,39 @@ class EngineFactory(Protocol):
         self,
         topology: Topology,
         config: StreamsConfig,
-        log: TopicLog,
+        log: DurableLog,
         *,
         listener: EngineListener,
         directory: Path,
-        checkpoint: Path,
         keep_open: Sequence[int] = (),
     ) -> Engine: ...
+
+
+def local_engine(
+    topology: Topology,
+    config: StreamsConfig,
+    log: DurableLog,
+    *,
+    listener: EngineListener,
+    directory: Path,
+    keep_open: Sequence[int] = (),
+) -> Engine:
+    """Makes an engine that runs tasks in this process."""
+    return BatchEngine(
+        topology,
+        config,
+        log,
+        listener=listener,
+        directory=directory,
+        keep_open=keep_open,
+        make_executor=lambda _config, _directory, _keep_open, check: LocalExecutor(check=check),
+    )
 
 
 def spark_engine() -> EngineFactory:
     """Returns the factory of Spark's engine, or says how to get it."""
     try:
-        from headrace.spark.engine import SparkEngine
+        from headrace.spark.engine import spark_engine as make
     except ImportError as error:
         if (error.name or "").startswith("headrace"):
             raise
@@ -81,4 +96,4 @@ def spark_engine() -> EngineFactory:
             "run `pip install 'headrace[spark]'`"
         )
         raise MissingDependencyError(message) from error
-    return SparkEngine
+    return make

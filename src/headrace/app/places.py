@@ -9,7 +9,7 @@ from pathlib import Path
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, StateDirectoryError
 from headrace.topics.embedded import EmbeddedLog
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 
 _FULL = frozenset({ENOSPC, EFBIG, EDQUOT})
 _FORBIDDEN = frozenset({EACCES, EPERM, EROFS})
@@ -51,24 +51,7 @@ application_id, or set log_dir
     return directory
 
 
-def checkpoint_directory(config: StreamsConfig) -> Path:
-    """Returns where Spark's checkpoint of the application is.
-
-    >>> str(checkpoint_directory(StreamsConfig(application_id="orders", state_dir="/data")))
-    '/data/orders/checkpoint'
-    """
-    if config.checkpoint_dir is None:
-        return application_directory(config) / "checkpoint"
-    directory = _absolute("checkpoint_dir", config.checkpoint_dir)
-    # A reset deletes the checkpoint.
-    for what, other in ("application's own folder", application_directory(config)), ("log", log_directory(config)):
-        if other.is_relative_to(directory):
-            message = f"checkpoint_dir '{directory}' must not hold the {what}, '{other}'; give it a folder of its own"
-            raise ConfigError(message)
-    return directory
-
-
-def open_log(config: StreamsConfig) -> TopicLog:
+def open_log(config: StreamsConfig) -> DurableLog:
     """Opens the log that the configuration names; close it after use."""
     if config.bootstrap_servers is not None:
         # Imported here: the client of Kafka is optional.

@@ -1,9 +1,8 @@
 """Starting over: what an application has saved is deleted, in an order that a crash cannot hurt.
 
-Positions in the log and Spark's checkpoint must never disagree: a checkpoint without positions would publish its last
-batch again, and positions without a checkpoint would refuse every batch. So the first step writes into
-``application.json`` that a reset has begun, and the last one removes that file. Whatever is found with such a file,
-by a start or by another reset, is reset again from the beginning; every step can be repeated.
+The journal and the changelogs must never disagree. So the first step writes into ``application.json`` that a reset has
+begun, and the last one removes that file. Whatever is found with such a file, by a start or by another reset, is reset
+again from the beginning; every step can be repeated.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from pathlib import Path
 
 from headrace.app.application_file import ApplicationFile, remove, sync_directory
 from headrace.app.fingerprint import Fingerprint
-from headrace.app.lock import LOCK, locked
-from headrace.app.places import application_directory, checkpoint_directory, unusable
+from headrace.app.lock import locked
+from headrace.app.places import application_directory, unusable
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError, UnknownTopicError
 from headrace.query.roster import is_roster, roster_topic
@@ -27,21 +26,8 @@ from headrace.topology.nodes import SinkNode, SourceNode
 
 logger = logging.getLogger(__name__)
 
-# What tasks keep: their own stores, and the copies of global tables.
-_WORKING_COPY = re.compile(r"-?\d+_\d+|global.*|views")
-# A checkpoint directory that the user has named may hold other things, too.
-_CHECKPOINT = (
-    "cells",
-    "commits",
-    "headrace.draft",
-    "headrace.json",
-    "metadata",
-    ".metadata.crc",
-    "offsets",
-    "plans",
-    "sources",
-    "state",
-)
+# What tasks keep: their own stores, the copies of global tables, and the checkpoint of an earlier version.
+_WORKING_COPY = re.compile(r"-?\d+_\d+|global|views|checkpoint")
 
 
 def reset_application(
@@ -49,12 +35,12 @@ def reset_application(
 ) -> None:
     """Deletes what an application has saved, so that its next start reads its input from the beginning.
 
-    Its positions in the log, its internal topics, its checkpoint, its working copies and its views go; the topics that
-    it reads and writes stay: the ``topology``, where it is known, names them. ``internal_topics`` are deleted besides
-    those that its directory names. Nobody may be running it.
+    Its journal, its internal topics, its working copies and its views go; the topics that it reads and writes stay: the
+    ``topology``, where it is known, names them. ``internal_topics`` are deleted besides those that its directory names.
+    Nobody may be running it.
     """
-    with locked(lock_places(config), config.application_id) as locks:
-        directory = application_directory(config)
+    directory = application_directory(config)
+    with locked([directory], config.application_id):
         try:
             file = ApplicationFile.read(directory)
         except StateDirectoryError as error:
@@ -66,8 +52,6 @@ def reset_application(
         views = [topic for topic in views if topology is None or not _names(topology, topic)]
         topics = dict.fromkeys([*file.internal_topics, *internal_topics, *views])
         finish_reset(ApplicationFile(file.application, file.topology, tuple(topics)), config, log)
-        for lock in locks[1:]:
-            lock.forget_application()
 
 
 def topics_of_views(application_id: str, log: TopicLog) -> list[str]:
@@ -86,7 +70,7 @@ def _names(topology: Graph, topic: str) -> bool:
 
 def finish_reset(file: ApplicationFile, config: StreamsConfig, log: TopicLog) -> None:
     """Resets an application whose directories are locked by the caller; see the top for the order."""
-    directory, checkpoint = application_directory(config), checkpoint_directory(config)
+    directory = application_directory(config)
     file.resetting().write(directory)
     log.reset_application(config.application_id)
     for topic in file.internal_topics:
@@ -94,23 +78,8 @@ def finish_reset(file: ApplicationFile, config: StreamsConfig, log: TopicLog) ->
             log.delete_topic(topic)
         except UnknownTopicError:
             logger.debug("topic '%s' is gone already", topic)
-    if checkpoint.is_relative_to(directory):
-        _delete([checkpoint])
-    else:
-        _delete(checkpoint / name for name in _CHECKPOINT)
     _delete(path for path in _entries(directory) if _WORKING_COPY.fullmatch(path.name))
     remove(directory)
-
-
-def lock_places(config: StreamsConfig) -> list[Path]:
-    """Returns the directories that an instance holds: its own, and the checkpoint's if that is elsewhere."""
-    directory, checkpoint = application_directory(config), checkpoint_directory(config)
-    return [directory] if checkpoint.is_relative_to(directory) else [directory, checkpoint]
-
-
-def has_checkpoint(checkpoint: Path) -> bool:
-    """Tells whether Spark has written anything there."""
-    return any(path.name != LOCK for path in _entries(checkpoint))
 
 
 def _entries(directory: Path) -> list[Path]:

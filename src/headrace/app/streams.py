@@ -24,13 +24,13 @@ from headrace.app.serving import Seen, Serving
 from headrace.app.signals import closing_on_signals
 from headrace.app.state import StateChanges, StateListener, StreamsState
 from headrace.app.uncaught import ask, shut_down_client
+from headrace.batches.working_copy import restoring
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, StreamsError
 from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExceptionResponse
 from headrace.metrics.names import MetricName, Metrics
 from headrace.metrics.recording import BatchFigures, Recording
-from headrace.spark.working_copy import restoring
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 from headrace.topology.queryable import changelogs_of
 from headrace.topology.topology import Topology
 
@@ -59,7 +59,7 @@ class Streams(Queries):
         topology: Topology,
         config: StreamsConfig | Mapping[str, Any],
         *,
-        log: TopicLog | None = None,
+        log: DurableLog | None = None,
         engine: EngineFactory | None = None,
         http: str | None = None,
     ) -> None:
@@ -157,7 +157,6 @@ class Streams(Queries):
             opened.log,
             listener=self,
             directory=opened.directory,
-            checkpoint=opened.checkpoint,
             keep_open=opened.descriptors,
         )
         with self._engine_lock:
@@ -264,11 +263,11 @@ class Streams(Queries):
         return self._changes.ended.is_set if self._callbacks.inside else self._changes.ended.wait(seconds)
 
     def cancel(self, timeout: timedelta | None = None) -> bool:
-        """Stops in the middle of the micro-batch that is running, which is run again at the next start.
+        """Stops in the middle of the micro-batch that is running.
 
         It is for an application that ``close()`` cannot end, because one of its functions never returns. What was
-        committed stays. Nothing of the batch is written, except on Kafka: tasks that were done before have published
-        their part, which is not published again with ``exactly_once_v2``, but is with ``at_least_once``.
+        committed stays. Nothing of the batch is written, except on Kafka: tasks that have committed their part stay
+        committed, and the next start finishes the batch.
 
         From a listener or a handler of this application it only asks to close, as ``close()`` does.
         """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from headrace.config import StreamsConfig
@@ -14,11 +14,10 @@ from headrace.errors import (
     TopicExistsError,
     did_you_mean,
 )
-from headrace.settings import to_plain
 from headrace.topics.log import Topic, TopicLog
 from headrace.topology.levels import back_edges
 from headrace.topology.nodes import InternalTopic
-from headrace.topology.queryable import changelogs_of, topics_of_others
+from headrace.topology.queryable import logged_stores, topics_of_others
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -81,8 +80,7 @@ def make_outputs(topology: Topology, config: StreamsConfig, log: TopicLog, exter
 def internal_topics(topology: Topology, config: StreamsConfig, external: Mapping[str, int]) -> list[WantedTopic]:
     """Returns the internal topics that are in the log.
 
-    They are those of back edges (what flows forward goes through Spark's shuffle) and the changelogs of stores that can
-    be queried.
+    They are those of back edges (what flows forward goes from task to task within a batch) and the changelogs.
     """
     application = config.application_id
     # As in Kafka Streams, settings with this prefix are for all internal topics; a store's own come last.
@@ -98,20 +96,20 @@ def internal_topics(topology: Topology, config: StreamsConfig, external: Mapping
         for topic in sorted(back_edges(topology))
     ]
     home = {store: part.id for part in topology.subtopologies() for store in part.state_stores}
-    additional_ms = to_plain(config.window_store_change_log_additional_retention)
-    for store, topic in changelogs_of(topology, application).items():
+    for store, topic in logged_stores(topology, application).items():
         builder = topology.store_builders[store]
-        configs = {**builder.changelog_topic_config(additional_ms), **common, **builder.log_config}
+        configs = {**builder.changelog_topic_config(), **common, **builder.log_config}
         # A store whose sub-topology reads nothing yet will have a task as soon as its pattern matches.
         wanted.append(WantedTopic(topic, max(1, tasks[home[store]]), configs, is_changelog=True))
     return wanted
 
 
-def make_internal(wanted: Iterable[WantedTopic], config: StreamsConfig, log: TopicLog) -> None:
-    """Creates internal topics, and checks those that exist.
+def make_internal(
+    wanted: Iterable[WantedTopic], config: StreamsConfig, log: TopicLog, known: Collection[str] = ()
+) -> None:
+    """Creates internal topics, and checks those that exist; ``known`` are those that the application has had before.
 
-    An application that has run before and has lost a back edge has lost records, so it is stopped. A changelog can be
-    missing: a store may be named, and so become one that can be queried, at any time.
+    An application that has run before and has lost one of them has lost records or state, so it is stopped.
     """
     there = set(log.topics())
     last = log.last_batch(config.application_id)
@@ -120,16 +118,14 @@ def make_internal(wanted: Iterable[WantedTopic], config: StreamsConfig, log: Top
     for topic in wanted:
         if topic.name in there:
             _check(topic, log.describe_topic(topic.name), config.application_id)
-    if has_run and (lost := [topic.name for topic in missing if not topic.is_changelog]):
+    if has_run and (lost := [topic.name for topic in missing if topic.name in known]):
         message = (
-            f"application '{config.application_id}': its internal topics must stay as long as its state; "
-            f"{', '.join(map(repr, lost))} {'is' if len(lost) == 1 else 'are'} gone, with the records that were still "
-            f"to be processed; start over with `headrace reset {config.application_id}`"
+            f"application '{config.application_id}': its internal topics are its state, and what is still to be "
+            f"processed; {', '.join(map(repr, lost))} {'is' if len(lost) == 1 else 'are'} gone; bring them back, or "
+            f"start over with `headrace reset {config.application_id}`"
         )
         raise MissingInternalTopicsError(message, topics=lost)
     for topic in missing:
-        if has_run:
-            logger.warning("'%s' is made anew: it will have only what changes from now on", topic.name)
         _create(log, topic.name, topic.partitions, topic.configs)
 
 

@@ -10,7 +10,7 @@ import click
 
 from headrace.app.lock import LOCK, locked
 from headrace.app.places import application_directory
-from headrace.app.reset import lock_places, reset_application, topics_of_views
+from headrace.app.reset import reset_application, topics_of_views
 from headrace.cli.places import Places, common_options, complete_topic, known_topic
 from headrace.cli.printing import note, print_table
 from headrace.cli.settings import read_settings, settings_options
@@ -23,8 +23,6 @@ _INTERNAL = re.compile(
     r".+-(changelog|repartition|subscription-(registration|response)-topic"
     r"|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic)"
 )
-_BEFORE_THE_FIRST = -1
-"""Id of the batch that holds positions from which the first one starts."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def reset(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Let an application start over: delete its state, checkpoint, positions, views and internal topics.
+    """Let an application start over: delete its state, positions, views and internal topics.
 
     Topics that it reads and writes stay as they are, so its results are written a second time. The next start reads the
     inputs from where the topology says (the beginning, unless its sources say otherwise), or from where one of the
@@ -119,7 +117,7 @@ def reset(
             )
             raise click.ClickException(message)
         if directory.exists():
-            with locked(lock_places(config), application_id):
+            with locked([directory], application_id):
                 # Refused at once if somebody runs it, and not after the question.
                 pass
         before = log.positions(application_id)
@@ -131,7 +129,7 @@ def reset(
             click.confirm(f"reset '{application_id}'?", abort=True, err=True)
         reset_application(config, log, internal)
         if after:
-            log.commit_batch(application_id, _BEFORE_THE_FIRST, [], positions=after)
+            log.begin_at(application_id, after)
     note(f"application '{application_id}' was reset")
 
 
@@ -172,7 +170,7 @@ def _new_positions(
 
 
 def _show(directory: Path, internal: list[str], before: Offsets, after: Offsets) -> None:
-    click.echo(f"state and checkpoint: {directory}{'' if directory.exists() else ' (not there)'}")
+    click.echo(f"working copies:       {directory}{'' if directory.exists() else ' (not there)'}")
     click.echo(f"internal topics:      {', '.join(internal) or 'none'}")
     targets = sorted({*before, *after})
     if not targets:

@@ -11,7 +11,7 @@ from headrace.app.places import application_directory
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import Size, json_option, note, print_json, print_table
 from headrace.errors import StreamsError, did_you_mean
-from headrace.spark.working_copy import describe
+from headrace.batches.working_copy import describe
 
 _TASK = re.compile(r"\d+_\d+")
 
@@ -22,10 +22,10 @@ _TASK = re.compile(r"\d+_\d+")
 @common_options()
 @click.pass_obj
 def state(places: Places, application_id: str, *, as_json: bool) -> None:
-    """Show the tasks of an application with their stores, rows, sizes and versions.
+    """Show the tasks of an application with their stores, rows and sizes.
 
-    A task is SUBTOPOLOGY_PARTITION. Its stores lie in a folder of the state directory; the version counts the changes
-    that were committed to them. Below are the positions up to which the topics have been read. The application may run
+    A task is SUBTOPOLOGY_PARTITION. A working copy of its stores lies in a folder of the state directory; what changed
+    in the last seconds may be missing there, and is in the changelogs. Below are the positions up to which the topics have been read. The application may run
     meanwhile.
     """
     config = places.config(application_id)
@@ -49,11 +49,9 @@ def state(places: Places, application_id: str, *, as_json: bool) -> None:
             found = describe(folder)
         except StreamsError as error:
             # The next batch makes it anew.
-            tasks.append({"task": folder.name, "version": None, "bytes": 0, "stores": {}, "error": str(error)})
+            tasks.append({"task": folder.name, "bytes": 0, "stores": {}, "error": str(error)})
             continue
-        tasks.append(
-            {"task": found.task, "version": found.version[0], "bytes": found.size, "stores": dict(found.stores)}
-        )
+        tasks.append({"task": found.task, "bytes": found.size, "stores": dict(found.stores)})
     positions: list[dict[str, Any]] = []
     if places.has_log:
         with places.log() as log:
@@ -77,12 +75,12 @@ def _print(tasks: list[dict[str, Any]], positions: list[dict[str, Any]]) -> None
     if not tasks:
         note("no task has stores here")
     rows = [
-        (each["task"], store, count, "" if each["version"] is None else str(each["version"]), Size(each["bytes"]))
+        (each["task"], store, count, Size(each["bytes"]))
         for each in tasks
         for store, count in (each["stores"] or {each.get("error", "no stores"): 0}).items()
     ]
     if rows:
-        print_table(("task", "store", "rows", "version", "size of the task"), rows)
+        print_table(("task", "store", "rows", "size of the task"), rows)
     if positions:
         click.echo()
         print_table(

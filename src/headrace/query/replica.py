@@ -18,7 +18,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import InvalidStateStoreError
 from headrace.query.position import Position
 from headrace.query.stores import Part, ViewedStore
-from headrace.spark.working_copy import boot_id
+from headrace.batches.working_copy import boot_id
 from headrace.state.changes import Changes
 from headrace.state.disk import LmdbEnvironment
 from headrace.state.overlay import OverlayEngine
@@ -107,7 +107,7 @@ class Replica:
         self._environment = LmdbEnvironment(
             directory, map_size=_MAP_SIZE, max_engines=parts + len(stores) + 8, max_readers=_MAX_READERS
         )
-        (directory / _BOOT).write_bytes(boot_id())
+        (directory / _BOOT).write_text(boot_id(), encoding="ascii")
         (directory / _CLEAN).unlink(missing_ok=True)
         self._own = self._environment.engine(_OWN)
         self._writers: dict[Part, tuple[OverlayEngine, Any]] = {}
@@ -335,7 +335,7 @@ def engine_name(part: Part) -> str:
 def _discard_if_unsafe(directory: Path) -> None:
     """Rows are not forced to the disk, so files that a crash of the machine may have damaged are thrown away."""
     try:
-        is_safe = (directory / _CLEAN).exists() or (directory / _BOOT).read_bytes() == boot_id()
+        is_safe = (directory / _CLEAN).exists() or (directory / _BOOT).read_text(encoding="ascii") == boot_id()
     except FileNotFoundError:
         is_safe = False
     if not is_safe and directory.exists():

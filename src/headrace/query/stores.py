@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from headrace.state import KeyValueSupplier, StoreBuilder
+from headrace.state import StoreBuilder
 from headrace.topology.queryable import changelogs_of
 from headrace.topology.topology import Topology
 
@@ -54,9 +54,9 @@ def viewed_stores(topology: Topology, application_id: str) -> dict[str, ViewedSt
             # Nobody but its class knows what could be asked.
             continue
         if name in own:
-            found[name] = ViewedStore(name, _unlimited(builder), own[name], home[name])
+            found[name] = ViewedStore(name, builder.unlimited(), own[name], home[name])
         elif name in all_topics and not builder.logging and name not in generated:
-            found[name] = ViewedStore(name, _unlimited(builder), all_topics[name], home[name], is_source=True)
+            found[name] = ViewedStore(name, builder.unlimited(), all_topics[name], home[name], is_source=True)
     for name, store in topology.global_stores.items():
         found[name] = ViewedStore(name, store.builder, store.topic, -1, is_global=True)
     return found
@@ -75,11 +75,3 @@ def task_counts(stores: Mapping[str, ViewedStore], partitions: Mapping[str, int]
             for each in range(partitions[store.topic]):
                 tasks.setdefault(task_name(store, each), []).append((store.name, each))
     return tasks
-
-
-def _unlimited(builder: StoreBuilder) -> StoreBuilder:
-    """What a limited store has evicted, its changelog deletes: the view must not evict by another order of use."""
-    supplier = builder.supplier
-    if isinstance(supplier, KeyValueSupplier) and supplier.max_entries is not None:
-        return replace(builder, supplier=replace(supplier, max_entries=None))
-    return builder

@@ -50,6 +50,8 @@ class Store:
     kind: ClassVar[str] = ""
     changelog_headers: ClassVar[HeaderPairs] = ()
     """Headers of the records of its changelog topic that are no deletions."""
+    unlogged_rows: ClassVar[tuple[bytes, ...]] = ()
+    """Names of rows of its engine that no changelog has: clocks and counters, which a task saves by itself."""
     dirty: dict[Any, Any]
 
     def __init__(self, name: str, engine: Engine, *, persistent: bool) -> None:

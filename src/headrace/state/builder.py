@@ -15,7 +15,7 @@ from headrace.state.base import TaskLink
 from headrace.state.cache import CacheBudget
 from headrace.state.engine import Engine
 from headrace.state.makers import make_store
-from headrace.state.suppliers import AnySupplier, VersionedSupplier, WindowSupplier
+from headrace.state.suppliers import AnySupplier, KeyValueSupplier, VersionedSupplier, WindowSupplier
 
 logger = logging.getLogger(__name__)
 
@@ -98,8 +98,11 @@ class StoreBuilder:
         """Returns this builder without a changelog topic."""
         return replace(self, logging=False, log_config={})
 
-    def changelog_topic_config(self, additional_retention_ms: int = DAY_MS) -> dict[str, str]:
+    def changelog_topic_config(self) -> dict[str, str]:
         """Returns the settings of the changelog topic.
+
+        Rows with a retention expire by stream time, never by the clock of a broker, to which those of a replay are old;
+        so the topic keeps them until they are deleted explicitly, which brokers allow only with the policy ``delete``.
 
         >>> from headrace.state import KeyValueSupplier
         >>> StoreBuilder("key_value", KeyValueSupplier("ages")).changelog_topic_config()
@@ -107,11 +110,20 @@ class StoreBuilder:
         """
         config = {"cleanup.policy": "compact"}
         if self.retention_ms is not None:
-            retention_ms = min(self.retention_ms + additional_retention_ms, MAX_LONG)
-            config = {"cleanup.policy": "compact,delete", "retention.ms": str(retention_ms)}
+            config = {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"}
         elif isinstance(self.supplier, VersionedSupplier):
             config["min.compaction.lag.ms"] = str(min(self.supplier.history_retention_ms + DAY_MS, MAX_LONG))
         return {**config, **self.log_config}
+
+    def unlimited(self) -> StoreBuilder:
+        """Returns this builder without a limit on entries: a copy must not evict by another order of use.
+
+        What a limited store has evicted, its changelog deletes.
+        """
+        supplier = self.supplier
+        if isinstance(supplier, KeyValueSupplier) and supplier.max_entries is not None:
+            return replace(self, supplier=replace(supplier, max_entries=None))
+        return self
 
     def build(
         self,

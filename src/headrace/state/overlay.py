@@ -132,6 +132,11 @@ class OverlayEngine:
         self._rows.clear()
         self._ranges = []
 
+    @property
+    def size(self) -> int:
+        """How many rows lie above the base, deletions included."""
+        return len(self._rows.values)
+
     def count(self) -> int:
         if not self._rows.values and not self._ranges:
             return self.base.count()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from headrace.state.base import Store, require_key
 from headrace.state.codec import Codec, TypeGuard
 from headrace.state.engine import Engine
 from headrace.state.segmented_rows import SegmentedRows
+from headrace.state.segments import CLOCK_ROWS
 from headrace.state.suppliers import SessionSupplier, WindowSupplier
 
 
@@ -26,6 +27,7 @@ class SegmentedStore(Store):
 
     __slots__ = ("_cache", "_guard", "_guard_key", "_rows", "dirty", "supplier")
 
+    unlogged_rows: ClassVar[tuple[bytes, ...]] = CLOCK_ROWS
     supplier: WindowSupplier | SessionSupplier
     _rows: SegmentedRows
     _cache: Cache | None
@@ -44,6 +46,11 @@ class SegmentedStore(Store):
     def observed_stream_time_ms(self) -> int:
         """Largest start of a window, or end of a session, that has been put; -1 before the first."""
         return self._rows.segments.observed_ms
+
+    @property
+    def live_from_ms(self) -> int:
+        """Rows of an earlier time are never found again."""
+        return self._rows.segments.live_from_ms
 
     def flush_cache(self) -> None:
         if self._cache is not None:

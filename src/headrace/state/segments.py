@@ -11,6 +11,8 @@ from headrace.state.engine import Engine
 
 DATA, INDEX = b"\1", b"\2"
 _TIME, _SEQUENCE_NAME = b"\0observed", b"\0sequence"
+CLOCK_ROWS = (_TIME, _SEQUENCE_NAME)
+"""Rows that are no one's data: the clock of a store, and the number that was given last."""
 _SEQUENCE = Struct(">I")
 _NEVER = -1
 

@@ -13,7 +13,7 @@ from headrace.state.codec import Codec
 from headrace.state.engine import Engine
 from headrace.state.faces import ReadOnlyVersionedStore
 from headrace.state.iterators import StoreIterator
-from headrace.state.versions import Versions
+from headrace.state.versions import CLOCK_ROWS, Versions
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -43,6 +43,7 @@ class VersionedKeyValueStore(Store, Generic[K, V]):
     __slots__ = ("_keys", "_values", "_versions", "dirty")
 
     kind: ClassVar[str] = "versioned"
+    unlogged_rows: ClassVar[tuple[bytes, ...]] = CLOCK_ROWS
 
     def __init__(
         self, name: str, engine: Engine, keys: Codec, values: Codec, *, persistent: bool, history_retention_ms: int

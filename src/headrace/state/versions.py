@@ -15,6 +15,7 @@ from headrace.state.engine import Engine, Row
 # Versions lie under key and time, the newest first. Due rows tell at which time a key got a version: what that version
 # replaced is of no use once the time is beyond the history.
 _VERSION, _DUE, _TIME = b"\1", b"\2", b"\0observed"
+CLOCK_ROWS = (_TIME,)
 # The first byte of a row. A value that follows another one, or a deletion of the same time, leaves a deletion behind
 # when it is deleted at its own time; any other value leaves nothing: Kafka Streams forgets that deletion, and a later
 # put with an earlier time is the latest again. The row stays, because the changelog needs the deletion.

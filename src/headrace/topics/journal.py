@@ -14,7 +14,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from headrace.topics.log import Committed, Offsets, Output, TopicPartition
+from headrace.errors import BatchError
+from headrace.topics.log import Committed, Offsets, Output, TopicLog, TopicPartition
 
 Written: TypeAlias = Sequence[tuple[str, Sequence[Output]]]
 """Records by topic, in the order in which they are written."""
@@ -165,8 +166,8 @@ class TaskJournal(Protocol):
         ...
 
 
-class JournalLog(Protocol):
-    """The part of a topic log that the engine uses to make micro-batches durable."""
+class DurableLog(TopicLog, Protocol):
+    """A topic log with journals: what an engine runs on."""
 
     def open_journal(self, application: str, tasks: Sequence[str]) -> Journal:
         """Opens an application's journal for the driver of its ``tasks``."""
@@ -177,3 +178,23 @@ class JournalLog(Protocol):
     ) -> TaskJournal:
         """Returns a task's part; ``changelogs`` are the partitions that only this task writes."""
         ...
+
+
+def check_receipts(application: str, incarnation: int, batch_id: int, receipts: Sequence[Receipt]) -> None:
+    """Complains about receipts of another batch or driver, and about two of one task."""
+    tasks = set()
+    for receipt in receipts:
+        if (receipt.incarnation, receipt.batch_id) != (incarnation, batch_id):
+            message = (
+                f"batch {batch_id} of application '{application}' (instance {incarnation}) has a receipt of batch "
+                f"{receipt.batch_id} of instance {receipt.incarnation} (task {receipt.task}); commit only receipts of "
+                "this batch"
+            )
+            raise BatchError(message)
+        if receipt.task in tasks:
+            message = (
+                f"batch {batch_id} of application '{application}' has two receipts of task {receipt.task}; commit the "
+                "one of the attempt that counts"
+            )
+            raise BatchError(message)
+        tasks.add(receipt.task)

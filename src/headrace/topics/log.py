@@ -1,17 +1,15 @@
-"""The topic log as everybody else sees it: what is read, what is appended, and one commit per micro-batch.
+"""The topic log as everybody sees it: what is read, and what is appended.
 
-Offsets count the records of a partition and never change; removed records leave gaps. The engine's seam is the second
-half of the protocol: tasks ``stage`` what they write, and ``commit_batch`` makes it visible. On the embedded log one
-commit publishes all tasks together; on Kafka, ``finish`` commits the task's own transaction.
+Offsets count the records of a partition and never change; removed records leave gaps. What makes micro-batches durable
+is the other half of a log, ``headrace.topics.journal``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import Protocol, TypeAlias
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
@@ -47,25 +45,6 @@ class Topic:
         return "compact" in self.configs.get("cleanup.policy", "")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Receipt:
-    """What a task has staged for a batch, for the driver to commit. It travels from the executors, so it pickles."""
-
-    application: str
-    batch_id: int
-    task: str
-    attempt: int
-    records: int
-    positions: Mapping[TopicPartition, int]
-    """Up to where the task has consumed its inputs."""
-    file: str = ""
-    """Where the log keeps what was staged, if that is not in the receipt."""
-    size: int = 0
-    """Bytes that were staged."""
-    inline: bytes = b""
-    """Small outputs themselves: a file would cost more than they do."""
-
-
 @dataclass(frozen=True)
 class Committed:
     """What a batch has added to the log."""
@@ -77,18 +56,6 @@ class Committed:
     @property
     def records(self) -> int:
         return sum(end - first for first, end in self.written.values())
-
-
-class Stage(Protocol):
-    """The outputs of one attempt of a task in one micro-batch. Leaving it as a context unfinished discards them."""
-
-    def write(self, topic: str, outputs: Sequence[Output]) -> None: ...
-    def finish(self, positions: Mapping[TopicPartition, int]) -> Receipt: ...
-    def discard(self) -> None: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 class TopicLog(Protocol):
@@ -172,49 +139,15 @@ class TopicLog(Protocol):
         """Waits until a partition has something at its position or behind; False when the time is over."""
         ...
 
-    def stage(
-        self,
-        application: str,
-        batch_id: int,
-        task: str,
-        attempt: int,
-        *,
-        plan: str = "",
-        checkpoint: str = "",
-        changes: Callable[[], str] | None = None,
-    ) -> Stage:
-        """Returns where one attempt of a task puts its outputs.
-
-        A log in which every task commits for itself keeps with them what they belong to: the ``plan`` of the batch, the
-        ``checkpoint`` that has the state, and a digest of the ``changes`` of that state, which is asked for if needed.
-        """
-        ...
-
-    def before_replay(self, application: str, batch_id: int) -> None:
-        """Complains about a batch that was begun before, if the log cannot say any more what of it was written."""
-        ...
-
-    def commit_batch(
-        self,
-        application: str,
-        batch_id: int,
-        receipts: Iterable[Receipt],
-        *,
-        plan: str = "",
-        positions: Mapping[TopicPartition, int] | None = None,
-    ) -> Committed:
-        """Publishes what the receipts name, in their order, and the positions with it. A second call changes nothing.
-
-        ``plan`` says what the batch read, in a digest for instance: the same id with another plan is refused.
-        """
-        ...
-
     def applications(self) -> list[str]:
         """Returns who has committed batches or positions, and perhaps others who read."""
         ...
 
     def last_batch(self, application: str) -> Committed | None: ...
     def positions(self, application: str) -> Offsets: ...
-    def discard_staged(self, application: str) -> int: ...
+    def begin_at(self, application: str, positions: Mapping[TopicPartition, int]) -> None:
+        """Lets an application that has committed no batch begin at these positions."""
+        ...
+
     def reset_application(self, application: str) -> None: ...
     def close(self) -> None: ...

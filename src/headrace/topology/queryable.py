@@ -53,6 +53,23 @@ def topics_of_others(topology: Graph, application_id: str, topics: Iterable[str]
     return [topic for topic in topics if topic not in own]
 
 
+def logged_stores(topology: Graph, application_id: str) -> Mapping[str, str]:
+    """Returns the stores that write a changelog topic of their own, and the topic.
+
+    >>> from headrace import StreamsBuilder
+    >>> builder = StreamsBuilder()
+    >>> table = builder.stream("in").group_by_key().count()
+    >>> list(logged_stores(builder.build(), "app").values())
+    ['app-KSTREAM-AGGREGATE-STATE-STORE-0000000001-changelog']
+    """
+    topics = topology.changelog_topics(application_id)
+    return {
+        store: topics[store]
+        for store in topology.state_stores
+        if store in topics and topology.store_builders[store].logging
+    }
+
+
 def changelogs_of(topology: Graph, application_id: str) -> Mapping[str, str]:
     """Returns the changelog topics of the stores that can be queried, by store.
 

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.cli.sql.client import SqlClient
 from headrace.cli.sql.screen import Screen
 from headrace.cli.sql.session import Session
@@ -31,7 +31,7 @@ def client(tmp_path: Path, kafka: KafkaLog, worker_url: str) -> Iterator[Client]
         "ksql.service.id": f"T{uuid4().hex[:8]}_",
         "ksql.connect.url": worker_url,
     }
-    made = Client(SqlServer(settings, listen="localhost:0", log=kafka, engine=InProcessEngine).start())
+    made = Client(SqlServer(settings, listen="localhost:0", log=kafka, engine=local_engine).start())
     try:
         yield made
     finally:

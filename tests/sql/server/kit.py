@@ -12,7 +12,7 @@ import httpx
 
 from headrace import EmbeddedLog
 from headrace.app.engine import EngineFactory
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.server.sql_server import SqlServer
 from headrace.topics.log import Raw, TopicLog
@@ -30,7 +30,7 @@ class SqlPlace:
         self._clients: list[Client] = []
 
     def server(
-        self, settings: Mapping[str, Any] | None = None, *, engine: EngineFactory | None = InProcessEngine
+        self, settings: Mapping[str, Any] | None = None, *, engine: EngineFactory | None = local_engine
     ) -> Client:
         given = {"state.dir": str(self.directory), "log.sync": "none", **(settings or {})}
         server = SqlServer(given, listen="localhost:0", log=self.log, engine=engine).start()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.routing import Route
 
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.sql.server.headless import run_file
 from headrace.sql.server.sql_server import SqlServer
 from tests.sql.server.kit import SOON, Client, SqlPlace
@@ -313,7 +313,7 @@ def test_page_of_another_site_changes_nothing(client: Client, path: str) -> None
 
 def test_nothing_is_answered_without_the_token(place: SqlPlace) -> None:
     settings = {"state.dir": str(place.directory), "log.sync": "none"}
-    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=InProcessEngine, token="sesame").start()
+    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=local_engine, token="sesame").start()
     client = Client(server)
     try:
         paths = [route.path for route in server.application.routes if isinstance(route, Route)]
@@ -333,7 +333,7 @@ def headless(place: SqlPlace, tmp_path: Path) -> Iterator[Client]:
     path = tmp_path / "orders.sql"
     path.write_text(MADE.rpartition("INSERT")[0])
     settings = {"state.dir": str(place.directory), "log.sync": "none"}
-    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=InProcessEngine, accepts_statements=False)
+    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=local_engine, accepts_statements=False)
     client = Client(server)
     try:
         run_file(server.service, path)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.server.headless import run_file
 from headrace.sql.server.sql_server import SqlServer
@@ -22,7 +22,7 @@ CREATE TABLE N AS SELECT V, COUNT(*) AS N FROM S GROUP BY V;
 
 def _server(place: SqlPlace, path: Path) -> SqlServer:
     settings = {"state.dir": str(place.directory), "log.sync": "none"}
-    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=InProcessEngine, accepts_statements=False)
+    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=local_engine, accepts_statements=False)
     try:
         run_file(server.service, path)
     except BaseException:

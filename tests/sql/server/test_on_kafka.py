@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.sql.server.sql_server import SqlServer
 from tests.sql.server.kit import SOON, Client
 
@@ -26,7 +26,7 @@ def test_topics_are_made_as_the_statement_says(tmp_path: Path, kafka: KafkaLog) 
         f"CREATE STREAM S (V INT) WITH (KAFKA_TOPIC='{own}-s', VALUE_FORMAT='JSON', PARTITIONS=2, REPLICAS=%d, "
         "RETENTION_MS=60000);"
     )
-    client = Client(SqlServer(settings, listen="localhost:0", log=kafka, engine=InProcessEngine).start())
+    client = Client(SqlServer(settings, listen="localhost:0", log=kafka, engine=local_engine).start())
     try:
         # There is one broker.
         status, error = client.error(text % 3)
@@ -52,7 +52,7 @@ def test_restarted_server_goes_on(tmp_path: Path, kafka: KafkaLog) -> None:
     }
     expected = [{"N": 1}]
     for start in (1, 2):
-        client = Client(SqlServer(settings, listen="localhost:0", log=kafka, engine=InProcessEngine).start())
+        client = Client(SqlServer(settings, listen="localhost:0", log=kafka, engine=local_engine).start())
         try:
             if start == 1:
                 client.ksql(

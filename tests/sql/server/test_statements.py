@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from headrace.sql.server.sql_server import SqlServer
 from tests.sql.server.kit import Client, SqlPlace
 
@@ -258,7 +258,7 @@ def test_request_that_is_too_large_is_refused(client: Client) -> None:
 
 def test_who_asks_has_to_say_who_he_is(place: SqlPlace) -> None:
     settings = {"state.dir": str(place.directory), "log.sync": "none"}
-    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=InProcessEngine, user="ann:b:c").start()
+    server = SqlServer(settings, listen="localhost:0", log=place.log, engine=local_engine, user="ann:b:c").start()
     client = Client(server)
     try:
         found = client.http.post("/ksql", json={"ksql": "SHOW STREAMS;"})

@@ -76,9 +76,9 @@ def engine_of(name: str) -> EngineFactory | None:
     """Returns what runs persistent queries: None is Spark."""
     if name == "spark":
         return None
-    from headrace.app.in_process import InProcessEngine
+    from headrace.app.engine import local_engine
 
-    return InProcessEngine
+    return local_engine
 
 
 def missing(error: ImportError) -> Exception:

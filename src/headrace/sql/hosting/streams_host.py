@@ -20,7 +20,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import LockError, StreamsError
 from headrace.handlers import LogAndContinueExceptionHandler, StreamThreadExceptionResponse
 from headrace.metrics.names import Metrics
-from headrace.spark.housekeeping import Housekeeping
+from headrace.batches.housekeeping import Housekeeping
 from headrace.sql.hosting.host import QueryState, QueryStatus
 from headrace.sql.hosting.shared_waiting import SharedWaiting
 from headrace.sql.persistent import PersistentQuery

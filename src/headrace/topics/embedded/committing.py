@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from headrace.topics.batch_rules import check_receipts, check_replay
+from headrace.errors import BatchError, FencedError
 from headrace.topics.embedded.tables import Application, PartitionState, Tables
-from headrace.topics.log import Committed, Receipt, TopicPartition
+from headrace.topics.journal import Receipt, check_receipts
+from headrace.topics.log import Committed, TopicPartition
 
 Frames = Iterable[tuple[str, int, bytes]]
 """Topic, partition, blob."""
@@ -36,30 +37,45 @@ def commit(
     tables: Tables,
     frames: Callable[[Receipt], Frames],
     application: str,
+    incarnation: int,
     batch_id: int,
     receipts: Sequence[Receipt],
-    plan: str,
     positions: Mapping[TopicPartition, int],
 ) -> Committed:
-    """Publishes a batch once; a batch that is there already is only looked at."""
-    last = tables.application(application)
-    if last is not None and batch_id <= last.batch_id:
-        check_replay(application, batch_id, plan, last_id=last.batch_id, last_plan=last.plan)
-        return committed(last)
-    check_receipts(application, batch_id, receipts)
+    """Publishes a batch: outputs, changelogs, positions and task records, by the one who owns the journal."""
+    last = tables.application(application) or Application()
+    check_owner(application, incarnation, last)
+    if batch_id != last.batch_id + 1:
+        message = (
+            f"batch {batch_id} of application '{application}' cannot be committed: the last one in the log is "
+            f"{last.batch_id}; open the journal again, and go on from there"
+        )
+        raise BatchError(message)
+    check_receipts(application, incarnation, batch_id, receipts)
     written = publish(tables, (frame for receipt in receipts for frame in frames(receipt)))
-    merged = {} if last is None else {(topic, partition): offset for topic, partition, offset in last.positions}
+    merged = {(topic, partition): offset for topic, partition, offset in last.positions}
     for receipt in receipts:
         merged.update(receipt.positions)
+        tables.put_task_record(application, receipt.task, receipt.record)
     merged.update(positions)
     done = Application(
+        incarnation,
         batch_id,
-        plan,
         [(*target, *bounds) for target, bounds in written.items()],
         [(*target, offset) for target, offset in merged.items()],
     )
     tables.put_application(application, done)
     return committed(done)
+
+
+def check_owner(application: str, incarnation: int, found: Application) -> None:
+    """Complains if another driver has opened the journal since."""
+    if found.incarnation != incarnation:
+        message = (
+            f"application '{application}': another instance has taken over (number {found.incarnation}, this one is "
+            f"{incarnation}); what this one was about to commit was not committed; run one instance at a time"
+        )
+        raise FencedError(message)
 
 
 def committed(application: Application) -> Committed:

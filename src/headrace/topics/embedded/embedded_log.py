@@ -10,16 +10,17 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
-from headrace.errors import ConfigError, LogError, TopicError, TopicExistsError, describe_value
+from headrace.errors import BatchError, ConfigError, LogError, TopicError, TopicExistsError, describe_value
 from headrace.topics.blob import pack_all
 from headrace.topics.configs import new_topic
 from headrace.topics.embedded.cleaning import Cleaned, Cleaner
-from headrace.topics.embedded.committing import commit, committed, publish
+from headrace.topics.embedded.committing import committed, publish
 from headrace.topics.embedded.environment import give_back, open_environment
+from headrace.topics.embedded.journal import EmbeddedJournal, EmbeddedTaskJournal
 from headrace.topics.embedded.reading import latest_time, offset_after, offset_for_time, read_range
-from headrace.topics.embedded.staging import StageWriter, StagingArea
-from headrace.topics.embedded.tables import StoredTopic, Tables, read_tables, write_tables
-from headrace.topics.log import Committed, Offsets, Output, Raw, Receipt, Topic, TopicPartition, Written
+from headrace.topics.embedded.staging import StagingArea
+from headrace.topics.embedded.tables import Application, StoredTopic, Tables, read_tables, write_tables
+from headrace.topics.log import Committed, Offsets, Output, Raw, Topic, TopicPartition, Written
 from headrace.topics.spread import Sticky, spread
 
 T = TypeVar("T")
@@ -201,67 +202,67 @@ class EmbeddedLog:
             time.sleep(min(pause, left))
             pause = min(pause * 2, _POLL_LAST)
 
-    def stage(
-        self,
-        application: str,
-        batch_id: int,
-        task: str,
-        attempt: int,
-        *,
-        plan: str = "",
-        checkpoint: str = "",
-        changes: Callable[[], str] | None = None,
-    ) -> StageWriter:
-        """Returns where one attempt of a task puts its outputs; they are seen once their receipt is committed.
+    def open_journal(self, application: str, tasks: Sequence[str]) -> EmbeddedJournal:
+        """Opens the journal of an application; whoever had it before can commit nothing more."""
+        return EmbeddedJournal(self._write, self._staging, _name(application))
 
-        What they belong to is not kept with them: it is looked at when the batch is committed.
-        """
-        return StageWriter(self._staging, self.describe_topic, _name(application), batch_id, task, attempt)
-
-    def before_replay(self, application: str, batch_id: int) -> None:
-        """Does nothing: a batch is in the log as a whole, or not at all."""
-        self._check_open()
-
-    def commit_batch(
-        self,
-        application: str,
-        batch_id: int,
-        receipts: Iterable[Receipt],
-        *,
-        plan: str = "",
-        positions: Mapping[TopicPartition, int] | None = None,
-    ) -> Committed:
-        """Publishes what the receipts name, with the positions and the batch id, in one transaction."""
-        received = list(receipts)
-        done = self._write(
-            lambda tables: commit(
-                tables, self._staging.frames, _name(application), batch_id, received, plan, positions or {}
-            )
+    def task_journal(
+        self, application: str, incarnation: int, task: str, changelogs: Sequence[TopicPartition]
+    ) -> EmbeddedTaskJournal:
+        return EmbeddedTaskJournal(
+            self._read, self._staging, self.describe_topic, application, incarnation, task, changelogs
         )
-        self._staging.discard(application, batch_id)
-        return done
 
     def applications(self) -> list[str]:
-        return self._read(lambda tables: tables.applications())
+        return self._read(
+            lambda tables: [
+                name
+                for name in tables.applications()
+                if (found := tables.application(name)) is not None and found.has_begun
+            ]
+        )
 
     def last_batch(self, application: str) -> Committed | None:
         """Returns what the application has committed last."""
-        found = self._read(lambda tables: tables.application(_name(application)))
-        return None if found is None else committed(found)
+        found = self._application(application)
+        return None if found is None or found.batch_id < 0 else committed(found)
 
     def positions(self, application: str) -> Offsets:
         """Returns up to where the application has consumed its inputs."""
-        found = self._read(lambda tables: tables.application(_name(application)))
+        found = self._application(application)
         return {} if found is None else {(topic, partition): offset for topic, partition, offset in found.positions}
 
-    def discard_staged(self, application: str) -> int:
-        """Deletes what was staged and never committed; for the one who starts the application."""
-        return self._staging.discard(_name(application))
+    def _application(self, application: str) -> Application | None:
+        return self._read(lambda tables: tables.application(_name(application)))
+
+    def begin_at(self, application: str, positions: Mapping[TopicPartition, int]) -> None:
+        """Lets an application that has committed no batch begin at these positions."""
+
+        def begin(tables: Tables) -> None:
+            found = tables.application(_name(application)) or Application()
+            if found.batch_id >= 0:
+                message = (
+                    f"application '{application}' has committed batch {found.batch_id}, so it goes on behind that; "
+                    "reset it before it can begin elsewhere"
+                )
+                raise BatchError(message)
+            found.positions = [(*target, offset) for target, offset in positions.items()]
+            tables.put_application(_name(application), found)
+
+        self._write(begin)
 
     def reset_application(self, application: str) -> None:
-        """Forgets batches and positions of an application. Topics stay as they are."""
-        self._write(lambda tables: tables.delete_application(_name(application)))
-        self._staging.discard(application)
+        """Forgets batches, positions and task records of an application. Topics stay as they are."""
+        name = _name(application)
+
+        def forget(tables: Tables) -> int:
+            # The number goes on: a driver from before the reset must never be taken for one that comes after it.
+            incarnation = (tables.application(name) or Application()).incarnation + 1
+            tables.delete_task_records(name)
+            tables.put_application(name, Application(incarnation))
+            return incarnation
+
+        self._staging.discard(name, self._write(forget))
 
     def clean(self, *, max_bytes: int = 8 << 20, now_ms: int | None = None) -> Cleaned:
         """Does a bounded part of what is to be cleaned: retention, compaction, deleted topics, small blobs.

@@ -3,7 +3,8 @@
     T  name                             → number, partition count, settings of a topic
     P  topic number, partition          → PartitionState
     B  topic number, partition, offset  → time up to here, cleaning time, blob
-    A  application id                   → last batch, what it wrote, positions
+    A  application id                   → owner, last batch, what it wrote, positions
+    R  application id, task             → record of a task as of the last batch that it has committed
     D  topic number                     → partition count of a deleted topic with blobs still to be removed
     N                                   → number of the next topic
     F                                   → name of this layout
@@ -29,7 +30,7 @@ from headrace.topics.log import Raw, Topic, TopicPartition
 
 T = TypeVar("T")
 
-_TOPIC, _PARTITION, _BLOB, _APPLICATION, _DROPPED, _NEXT = b"T", b"P", b"B", b"A", b"D", b"N"
+_TOPIC, _PARTITION, _BLOB, _APPLICATION, _TASK, _DROPPED, _NEXT = b"T", b"P", b"B", b"A", b"R", b"D", b"N"
 _PARTITION_KEY = Struct(">cII")
 _BLOB_KEY = Struct(">cIIQ")
 _DROPPED_KEY = Struct(">cI")
@@ -100,12 +101,18 @@ class Entry(NamedTuple):
 
 
 class Application(msgspec.Struct, array_like=True):
-    """What an application has committed last."""
+    """What an application has committed last, and who may commit next."""
 
-    batch_id: int
-    plan: str
-    written: list[tuple[str, int, int, int]]
-    positions: list[tuple[str, int, int]]
+    incarnation: int = 0
+    """Of the driver that has opened the journal last."""
+    batch_id: int = -1
+    written: list[tuple[str, int, int, int]] = []
+    positions: list[tuple[str, int, int]] = []
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is anything but the number of a driver."""
+        return self.batch_id >= 0 or bool(self.positions)
 
 
 class Tables:
@@ -244,8 +251,25 @@ class Tables:
     def put_application(self, name: str, application: Application) -> None:
         self._transaction.put(_APPLICATION + name.encode(), msgspec.msgpack.encode(application))
 
-    def delete_application(self, name: str) -> None:
-        self._transaction.delete(_APPLICATION + name.encode())
+    def task_record(self, application: str, task: str) -> bytes | None:
+        value = self._transaction.get(_task_key(application, task))
+        return None if value is None else bytes(value)
+
+    def task_records(self, application: str) -> dict[str, bytes]:
+        """Returns the records of all tasks of an application, by task."""
+        prefix = _task_key(application, "")
+        with self._transaction.cursor() as cursor:
+            if not cursor.set_range(prefix):
+                return {}
+            rows = takewhile(lambda row: row[0][: len(prefix)] == prefix, cursor.iternext())
+            return {str(key[len(prefix) :], "utf-8"): bytes(value) for key, value in rows}
+
+    def put_task_record(self, application: str, task: str, record: bytes) -> None:
+        self._transaction.put(_task_key(application, task), record)
+
+    def delete_task_records(self, application: str) -> None:
+        for task in self.task_records(application):
+            self._transaction.delete(_task_key(application, task))
 
 
 def read_tables(environment: Environment, action: Callable[[Tables], T]) -> T:
@@ -263,6 +287,10 @@ def write_tables(environment: Environment, action: Callable[[Tables], T], *, res
 def _stored(name: str, value: bytes) -> StoredTopic:
     number, partitions, configs = msgspec.msgpack.decode(value, type=tuple[int, int, dict[str, str]])
     return StoredTopic(number, Topic(name, partitions, configs))
+
+
+def _task_key(application: str, task: str) -> bytes:
+    return _TASK + application.encode() + b"\0" + task.encode()
 
 
 def _entry(key: memoryview, value: memoryview) -> Entry:

@@ -1,4 +1,4 @@
-"""What an embedded log needs now and then: retention, compaction, putting small blobs together."""
+"""Housekeeping of the embedded log: retention, compaction, putting small blobs together."""
 
 from __future__ import annotations
 

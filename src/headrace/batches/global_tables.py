@@ -1,4 +1,4 @@
-"""Global tables on a worker: a copy per host, shared by its workers, and read up to where the plan says."""
+"""Global tables: a copy per machine, shared by its processes, and read up to where the plan says."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from headrace.batches.layout import Layout
+from headrace.batches.task_host import TaskHost
+from headrace.batches.working_copy import boot_id
 from headrace.runtime.collector_pause import collector_paused
 from headrace.runtime.global_task import make_global_task
 from headrace.runtime.task import Task
-from headrace.spark.layout import Program
-from headrace.spark.worker_host import WorkerHost
-from headrace.spark.working_copy import boot_id
 from headrace.state.changes import Changes
 from headrace.state.disk import LmdbEnvironment
 from headrace.topics.log import TopicLog
@@ -26,24 +26,24 @@ _AT_ONCE = 50_000
 
 
 class GlobalTables:
-    """The global stores of one program. A batch sees the same tables on all hosts: its plan says up to where."""
+    """The global stores of one application. A batch sees the same tables on all hosts: its plan says up to where."""
 
-    def __init__(self, program: Program, log: TopicLog, directory: Path) -> None:
-        self._program = program
+    def __init__(self, layout: Layout, log: TopicLog, directory: Path) -> None:
+        self._layout = layout
         self._log = log
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         with self._locked():
             # Rows are not forced to the disk, so a copy from before a reboot may be damaged. It is read again.
-            name = boot_id().decode()
+            name = boot_id()
             for other in directory.iterdir():
                 if other.is_dir() and other.name != name:
                     shutil.rmtree(other, ignore_errors=True)
             self._environment = LmdbEnvironment(directory / name)
         self._own = self._environment.engine(_OWN)
-        self._host = WorkerHost(program, log, self._environment.engine, {})
-        made = make_global_task(program.topology, program.config, self._host)
-        assert made is not None, "only programs with global stores get here"
+        self._host = TaskHost(layout, log, self._environment.engine, {})
+        made = make_global_task(layout.topology, layout.config, self._host)
+        assert made is not None, "only topologies with global stores get here"
         self._task: Task = made
         self._seen: dict[str, int] = self._positions()
         self._counted: dict[str, float] = {}
@@ -58,11 +58,7 @@ class GlobalTables:
 
     def catch_up(self, ends: Mapping[str, int], now_ms: int) -> None:
         """Reads the topics up to the offsets of a plan; another worker may have done it."""
-        mine = {
-            f"{self._program.in_log(store.topic)}/{partition}": (store.topic, partition)
-            for store in self._program.topology.global_stores.values()
-            for partition in range(self._host.partitions_of(store.topic))
-        }
+        mine = {f"{topic}/{partition}": (topic, partition) for topic, partition in self._layout.global_partitions()}
         self._host.clock_ms = now_ms
         if all(self._seen.get(name, 0) >= ends.get(name, 0) for name in mine):
             return
@@ -85,11 +81,11 @@ class GlobalTables:
         return {name: value for name, value in grown.items() if value}
 
     def _begin(self, topic: str, partition: int) -> int:
-        target = (self._program.in_log(topic), partition)
+        target = (topic, partition)
         return self._log.begin_offsets([target])[target]
 
     def _read(self, topic: str, partition: int, start: int, end: int) -> int:
-        raws = self._log.read(self._program.in_log(topic), partition, start, end, max_records=_AT_ONCE)
+        raws = self._log.read(topic, partition, start, end, max_records=_AT_ONCE)
         if not raws:
             return end
         with collector_paused():

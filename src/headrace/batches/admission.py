@@ -1,4 +1,4 @@
-"""How much a micro-batch reads: so many records that it takes about the time it should."""
+"""Admission: so many records per micro-batch that it takes about the time it should."""
 
 from __future__ import annotations
 

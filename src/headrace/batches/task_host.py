@@ -1,4 +1,4 @@
-"""The host of a task on a Spark worker: topics of the log, stores of a working copy, the clock of the plan."""
+"""The host of a task in a micro-batch: topics of the log, stores of a working copy, the clock of the plan."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from headrace.batches.layout import Layout
 from headrace.errors import TopicExistsError, UnknownTopicError
-from headrace.spark.layout import Program
 from headrace.state import Engine, StoreBuilder
 from headrace.state.overlay import OverlayEngine
 from headrace.topics.log import TopicLog
 
 
-class WorkerHost:
+class TaskHost:
     """What a task asks its host for; the clock is set before each batch."""
 
     def __init__(
-        self, program: Program, log: TopicLog, engine: Callable[[str], Engine], global_stores: Mapping[str, Any]
+        self, layout: Layout, log: TopicLog, engine: Callable[[str], Engine], global_stores: Mapping[str, Any]
     ) -> None:
-        self._program = program
+        self._layout = layout
         self._log = log
         self._engine = engine
         self._found: dict[str, int] = {}
@@ -30,15 +30,15 @@ class WorkerHost:
         return self.clock_ms
 
     def topic_name(self, topic: str) -> str:
-        return self._program.topic_name(topic)
+        return self._layout.topic_name(topic)
 
     def partitions_of(self, topic: str) -> int:
-        known = self._program.partitions.get(topic)
+        known = self._layout.partitions.get(topic)
         if known is None:
             known = self._found.get(topic)
         if known is None:
             # A topic that an extractor names, or a handler writes to.
-            known = self._found[topic] = partitions_in(self._log, self._program.in_log(topic))
+            known = self._found[topic] = partitions_in(self._log, topic)
         return known
 
     def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:

@@ -1,43 +1,31 @@
-"""Plans micro-batches: waits for input or a clock, and decides what each task reads."""
+"""The planner: when a micro-batch starts, and what each task reads in it."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from headrace.batches.admission import Admission, fitting, share
+from headrace.batches.layout import Layout
+from headrace.batches.plan import Plan, Range
+from headrace.batches.positions import start_positions
+from headrace.batches.reports import TaskReport
 from headrace.errors import MissingSourceTopicError, UnknownTopicError
-from headrace.spark.admission import Admission, fitting, share
-from headrace.spark.application import Application
-from headrace.spark.plan import Plan, Range
-from headrace.spark.positions import start_positions
-from headrace.spark.receipts import TaskReport
+from headrace.topics.journal import JournalState, TaskStatus
 from headrace.topics.log import Offsets, TopicLog, TopicPartition
 from headrace.topology.levels import back_edges
 
-_LONGEST_WAIT = 0.1
-"""Seconds after which a waiting planner looks whether it should stop."""
 _IDLE_STEP = 0.01
 _PURGE_EVERY = 30.0
 """Seconds between two deletions of what back edges have carried; Kafka Streams' default."""
 _LOOK_AROUND = 3.0
 """Seconds after which it is looked whether there are new topics or partitions."""
-_DEFAULT_TARGET_MS = 2_000.0
+_BACKLOG_MS = 2_000.0
 """How long a batch with a backlog takes: what is paid per batch and per key is shared by so many records."""
-
-
-class BatchSource(Protocol):
-    """Who says what the next micro-batch is."""
-
-    def next_plan(self, batch_id: int) -> Plan | None:
-        """Waits until there is something to do; None ends the query."""
-        ...
-
-    def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None:
-        """Takes notice of a batch that was committed."""
-        ...
+_LEAST_INTERVAL_MS = 40
+"""From the start of one batch to that of the next, when there is little input: a job costs processor time, too."""
 
 
 def _wall_clock_ms() -> int:
@@ -49,82 +37,86 @@ class Planner:
 
     def __init__(
         self,
-        application: Application,
+        layout: Layout,
+        log: TopicLog,
+        state: JournalState,
         *,
-        available_now: bool,
-        stopping: threading.Event,
-        paused: threading.Event,
+        available_now: bool = False,
         clock: Callable[[], int] = _wall_clock_ms,
         is_outdated: Callable[[], bool] | None = None,
     ) -> None:
-        self._application = application
-        self._log: TopicLog = application.log
-        self._layout = application.layout
-        self._stopping = stopping
-        self._paused = paused
+        self._layout = layout
+        self._log = log
         self._clock = clock
         self._is_outdated = is_outdated
         self._looked = time.monotonic()
-        configs = [program.config for program in self._layout.programs.values()]
-        paces = [config.commit_interval_ms for config in configs if config.commit_interval is not None]
-        self._pace_ms = min(paces, default=0)
+        config = layout.config
+        self._pace_ms = _LEAST_INTERVAL_MS if config.commit_interval is None else config.commit_interval_ms
         self._admission = Admission(
-            target_ms=float(min(paces, default=0)) or _DEFAULT_TARGET_MS,
-            max_records=min(config.max_batch_records for config in configs),
+            target_ms=_BACKLOG_MS if not config.commit_interval else float(config.commit_interval_ms),
+            max_records=config.max_batch_records,
         )
         self._now_ms = clock()
-        self._positions: Offsets = start_positions(application.id, self._layout, self._log, self._now_ms)
+        self._positions: Offsets = start_positions(layout, log, state.positions, self._now_ms)
         self.begun_at: Offsets = dict(self._positions)
         """Where the inputs were when this planner was made."""
         self._targets: dict[str, list[TopicPartition]] = {
-            place.key: list(self._layout.ranges(place)) for place in self._layout.tasks
+            place.name: list(layout.ranges(place)) for place in layout.tasks
         }
-        self._written, self._internal = _own_topics(application)
+        self._written, self._internal = _own_topics(layout)
         # Blobs cross edges in the batch that sends them, so inputs that meet behind an edge are read to a common time.
-        self._common_time = self._layout.depth > 1 or bool(self._internal)
+        self._common_time = layout.depth > 1 or bool(self._internal)
         self._ends: Offsets | None = self._ends_of_others() if available_now else None
-        self._global_targets = [
-            (program.in_log(store.topic), partition)
-            for program in self._layout.programs.values()
-            for store in program.topology.global_stores.values()
-            for partition in range(program.partitions[store.topic])
-        ]
-        idles = [config.max_task_idle // timedelta(milliseconds=1) for config in configs]
-        self._idle_ms = max(idles)
+        self._idle_ms = config.max_task_idle // timedelta(milliseconds=1)
         self._incomplete: dict[str, float] = {}
-        self._clocks: dict[str, int | None] = {}
+        self._statuses: dict[str, TaskStatus] = dict(state.tasks)
         self._is_first = True
         self._is_behind = False
         self._last_start = 0.0
         self._purged = time.monotonic()
+        self._obsolete: Offsets = {}
         self.lag = 0
         """Records that were in the log and not read when the last batch was planned."""
         self.outdated = False
-        """Whether the query was ended because the topics that match a pattern are others than when it began."""
+        """Whether the topics or partitions to read are others than when it began: then there is no next plan."""
+        self.finished = False
+        """Whether everything was read that was there when it began, if that was asked for."""
 
     def next_plan(self, batch_id: int) -> Plan | None:
-        while not self._stopping.is_set():
-            if self._paused.is_set():
-                self._stopping.wait(_LONGEST_WAIT / 2)
-                continue
-            if self._has_outdated():
-                return None
-            now_ms = self._clock()
-            available = self._complete(self._available())
-            due = self._due(now_ms)
-            if self._ends is not None and not available and not self._is_first:
-                # A backfill ends with its input; clocks would keep it running for ever.
-                return None
-            ready = self._is_first or bool(available) or bool(due)
-            is_paced = not self._is_first and not self._is_behind
-            early = self._pace_ms / 1000 - (time.monotonic() - self._last_start) if is_paced else 0.0
-            if ready and early <= 0:
-                return self._make(batch_id, now_ms, available, due)
-            if ready:
-                self._stopping.wait(min(early, _LONGEST_WAIT))
-            else:
-                self._wait(now_ms)
-        return None
+        """Returns the next micro-batch if there is something to do, and it is time; otherwise None."""
+        if self.finished or self._has_outdated():
+            return None
+        now_ms = self._clock()
+        available = self._complete(self._available())
+        due = self._due(now_ms)
+        if self._ends is not None and not available and not self._is_first:
+            # A backfill ends with its input; clocks would keep it running for ever.
+            self.finished = True
+            return None
+        if not (self._is_first or available or due) or self._early_s() > 0:
+            return None
+        return self._make(batch_id, now_ms, available, due)
+
+    def _early_s(self) -> float:
+        """Returns for how long the next batch has to wait, so that little input does not make many small ones."""
+        if self._is_first or self._is_behind:
+            return 0.0
+        return self._pace_ms / 1000 - (time.monotonic() - self._last_start)
+
+    def wait(self, longest_s: float) -> None:
+        """Waits until there may be something to do, but not for longer."""
+        early_s = self._early_s()
+        if early_s > 0:
+            time.sleep(min(early_s, longest_s))
+            return
+        clocks = [status.next_clock_ms for status in self._statuses.values() if status.next_clock_ms is not None]
+        if clocks:
+            longest_s = min(longest_s, max(0, min(clocks) - self._clock()) / 1000)
+        if self._incomplete:
+            # There is data already; what is waited for is more of it, or that the waiting is over.
+            time.sleep(min(longest_s, _IDLE_STEP))
+        else:
+            self._log.wait_for_data(self._positions, timedelta(seconds=longest_s))
 
     def _has_outdated(self) -> bool:
         if self._is_outdated is not None and time.monotonic() - self._looked > _LOOK_AROUND:
@@ -145,15 +137,6 @@ class Planner:
                 available = {target: count for target, count in available.items() if target not in filled}
         return available
 
-    def _wait(self, now_ms: int) -> None:
-        clocks = [clock for clock in self._clocks.values() if clock is not None]
-        longest = max(0, min(clocks) - now_ms) / 1000 if clocks else _LONGEST_WAIT
-        if self._incomplete:
-            # There is data already; what is waited for is more of it, or that the waiting is over.
-            self._stopping.wait(min(longest, _IDLE_STEP))
-        else:
-            self._log.wait_for_data(self._positions, timedelta(seconds=min(longest, _LONGEST_WAIT)))
-
     def _ends_of_others(self) -> Offsets:
         """Returns the ends of what the application does not write itself: a backfill ends there."""
         return self._log.end_offsets([target for target in self._positions if target[0] not in self._written])
@@ -163,7 +146,8 @@ class Planner:
         try:
             ends = self._log.end_offsets(self._positions)
         except UnknownTopicError as error:
-            message = f"a topic that application '{self._application.id}' reads was deleted while it ran: {error}"
+            name = self._layout.config.application_id
+            message = f"a topic that application '{name}' reads was deleted while it ran: {error}"
             raise MissingSourceTopicError(message) from error
         if self._ends is not None:
             ends = {target: min(end, self._ends.get(target, end)) for target, end in ends.items()}
@@ -173,10 +157,13 @@ class Planner:
         if self._is_first:
             # Nobody has told yet when its clocks are due.
             return frozenset(self._targets)
-        return frozenset(key for key, clock in self._clocks.items() if clock is not None and clock <= now_ms)
+        return frozenset(
+            name
+            for name, status in self._statuses.items()
+            if status.next_clock_ms is not None and status.next_clock_ms <= now_ms
+        )
 
     def _make(self, batch_id: int, now_ms: int, available: Mapping[TopicPartition, int], due: frozenset[str]) -> Plan:
-        self._is_first = False
         self._last_start = time.monotonic()
         self._now_ms = max(self._now_ms, now_ms)
         self.lag = sum(self._available().values())
@@ -188,11 +175,16 @@ class Planner:
         }
         return Plan(
             batch_id,
-            dict.fromkeys(self._layout.programs, self._now_ms),
+            self._now_ms,
             ranges,
             due,
-            {f"{topic}/{p}": end for (topic, p), end in self._log.end_offsets(self._global_targets).items()},
+            {name: status.stamp for name, status in self._statuses.items()},
+            self._global_ends(),
         )
+
+    def _global_ends(self) -> dict[str, int]:
+        ends = self._log.end_offsets(self._layout.global_partitions())
+        return {f"{topic}/{partition}": end for (topic, partition), end in ends.items()}
 
     def _choose(self, available: Mapping[TopicPartition, int]) -> dict[TopicPartition, Range]:
         """Returns the ranges of a batch, all of them up to a common time if it cannot read everything."""
@@ -232,20 +224,28 @@ class Planner:
         return _Horizon(leader, latest_ms - (following_ms == latest_ms), latest_ms + 1)
 
     def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None:
+        """Takes notice of a batch that was committed."""
+        self._is_first = False
         for report in reports:
-            self._clocks[report.task] = report.next_clock_ms
             if report.receipt is not None:
-                self._positions.update(report.receipt.positions)
-        self._purge(plan)
+                self._statuses[report.task] = report.receipt.status
+                self._positions.update(
+                    {at: offset for at, offset in report.receipt.positions.items() if at in self._positions}
+                )
+        self._purge(plan, reports)
         self._admission.learn(sum(report.records for report in reports), duration_ms)
 
-    def _purge(self, plan: Plan) -> None:
-        """Deletes what has gone over back edges, but for what this batch has read: it may be run again."""
-        if not self._internal or time.monotonic() - self._purged < _PURGE_EVERY:
+    def _purge(self, plan: Plan, reports: Sequence[TaskReport]) -> None:
+        """Deletes what has gone over back edges, and what of changelogs no restore can need any more."""
+        for report in reports:
+            self._obsolete.update(report.obsolete)
+        if time.monotonic() - self._purged < _PURGE_EVERY:
             return
         self._purged = time.monotonic()
         starts = {(each.topic, each.partition): each.start for ranges in plan.ranges.values() for each in ranges}
-        self._log.delete_records({target: at for target, at in starts.items() if target[0] in self._internal and at})
+        read = {target: at for target, at in starts.items() if target[0] in self._internal and at}
+        self._log.delete_records(read | self._obsolete)
+        self._obsolete.clear()
 
 
 class _Horizon(NamedTuple):
@@ -259,14 +259,8 @@ class _Horizon(NamedTuple):
     """Where they go on, as far as the leader is concerned."""
 
 
-def _own_topics(application: Application) -> tuple[set[str], set[str]]:
-    """Returns the topics in the log that the application writes, as far as they are known, and its back edges."""
-    written: set[str] = set()
-    internal: set[str] = set()
-    for program in application.layout.programs.values():
-        edges = {program.in_log(program.topic_name(topic)) for topic in back_edges(program.topology)}
-        internal |= edges
-        written |= edges | {
-            program.in_log(program.topic_name(topic)) for part in program.parts for topic in part.sink_topics
-        }
-    return written, internal
+def _own_topics(layout: Layout) -> tuple[set[str], set[str]]:
+    """Returns the topics that the application writes, as far as they are known, and its back edges."""
+    edges = {layout.topic_name(topic) for topic in back_edges(layout.topology)}
+    sinks = {layout.topic_name(topic) for part in layout.parts.values() for topic in part.sink_topics}
+    return edges | sinks, edges

@@ -1,12 +1,13 @@
-"""Where the inputs of an application are read from: committed positions, or where a source says to start."""
+"""Start positions: where the inputs of an application were committed, or where a source says to start."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from datetime import timedelta
 
+from headrace.batches.layout import Layout
 from headrace.errors import ConfigError, OffsetOutOfRangeError, TopologyError
-from headrace.spark.layout import Layout, Program
 from headrace.topics.log import Offsets, TopicLog, TopicPartition
 from headrace.topology.offset_reset import AutoOffsetReset
 
@@ -17,33 +18,30 @@ _PREFIXES = ("main.consumer.", "consumer.")
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def start_positions(application_id: str, layout: Layout, log: TopicLog, now_ms: int) -> Offsets:
+def start_positions(layout: Layout, log: TopicLog, committed: Mapping[TopicPartition, int], now_ms: int) -> Offsets:
     """Returns the next offset of every partition that tasks read from the log."""
-    committed = log.positions(application_id)
     known = {topic for topic, _ in committed}
-    targets: dict[TopicPartition, Program] = {
-        target: layout.programs[place.program] for place in layout.tasks for target in layout.ranges(place)
-    }
+    targets = dict.fromkeys(target for place in layout.tasks for target in layout.ranges(place))
     begins = log.begin_offsets(targets)
     positions: Offsets = {}
-    for target, program in targets.items():
+    for target in targets:
         position = committed.get(target)
         if position is None and target[0] in known:
             # A partition that the topic did not have before: nothing in it was ever left out.
             positions[target] = begins[target]
         elif position is None:
-            positions[target] = _reset(target, program, log, begins[target], now_ms)
+            positions[target] = _reset(target, layout, log, begins[target], now_ms)
         else:
-            positions[target] = _checked(target, position, program, log, begins[target])
+            positions[target] = _checked(target, position, layout, log, begins[target])
     return positions
 
 
-def _checked(target: TopicPartition, position: int, program: Program, log: TopicLog, begin: int) -> int:
+def _checked(target: TopicPartition, position: int, layout: Layout, log: TopicLog, begin: int) -> int:
     end = log.end_offsets([target])[target]
     if begin <= position <= end:
         return position
     topic, partition = target
-    choice = program.config.on_offset_out_of_range
+    choice = layout.config.on_offset_out_of_range
     if choice == "fail":
         lost = (
             f"records {position} to {begin - 1} were removed before they were read"
@@ -60,9 +58,9 @@ def _checked(target: TopicPartition, position: int, program: Program, log: Topic
     return found
 
 
-def _reset(target: TopicPartition, program: Program, log: TopicLog, begin: int, now_ms: int) -> int:
+def _reset(target: TopicPartition, layout: Layout, log: TopicLog, begin: int, now_ms: int) -> int:
     topic, partition = target
-    reset = _strategy(topic, program) or AutoOffsetReset.earliest()
+    reset = _strategy(topic, layout) or AutoOffsetReset.earliest()
     if reset.strategy == "earliest":
         return begin
     end = log.end_offsets([target])[target]
@@ -79,15 +77,15 @@ def _reset(target: TopicPartition, program: Program, log: TopicLog, begin: int, 
     return end if found is None else max(begin, found)
 
 
-def _strategy(topic: str, program: Program) -> AutoOffsetReset | None:
+def _strategy(topic: str, layout: Layout) -> AutoOffsetReset | None:
     """Returns what the source says, or the configuration. Topics of our own are read from their beginning."""
-    source = program.topology.source_for(topic.removeprefix(program.prefix))
+    source = layout.topology.source_for(topic)
     if source is None:
         return None
     if source.offset_reset is not None:
         return source.offset_reset
     for prefix in _PREFIXES:
-        given = program.config.extras.get(prefix + _SETTING)
+        given = layout.config.extras.get(prefix + _SETTING)
         if given is not None:
             try:
                 return AutoOffsetReset.of(given)

@@ -1,4 +1,4 @@
-"""A thread for the batches of an application, which can be left behind.
+"""The thread in which the batches of an application run, and which can be left behind.
 
 A function of the user that never returns holds up its application and no other; but no thread can be ended from
 outside. So batches have a thread of their own, which can be left behind: whatever it does then, nothing of its batch is

@@ -1,0 +1,14 @@
+"""Micro-batches: what is read, who runs it, and how it becomes durable. Nothing here knows of Spark.
+
+| module | what it is about |
+|---|---|
+| `layout` | the tasks of a topology, their levels and inputs |
+| `positions`, `admission`, `planner`, `plan` | what the next micro-batch reads, and when it starts |
+| `application` | what processes that run tasks need of an application |
+| `executor` | `Executor.run(plans) -> outcomes`: the seam to whoever runs tasks; and tasks in this process |
+| `task_runner`, `live_task`, `task_host`, `global_tables` | one task in one process |
+| `working_copy`, `restore` | a task's stores on the disk, and how changelogs bring them up to date |
+| `engine`, `run`, `batch_thread` | the life of an application: plan, run, commit, report |
+| `reports` | what tasks and micro-batches tell |
+| `housekeeping` | retention and compaction of the embedded log |
+"""

@@ -1,0 +1,232 @@
+"""The engine of an application: micro-batch after micro-batch, on whichever executor it is given."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from headrace.batches.batch_thread import BatchThread, Commits, LeftBehind
+from headrace.batches.executor import Executor
+from headrace.batches.housekeeping import Housekeeping
+from headrace.batches.layout import Layout
+from headrace.batches.reports import BatchReport
+from headrace.batches.run import ApplicationRun
+from headrace.config import StreamsConfig
+from headrace.errors import IncompatibleTopologyError, ProcessorStateError
+from headrace.topics.journal import DurableLog
+from headrace.topology.queryable import topics_of_others
+from headrace.topology.topology import Topology
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_WAIT = 0.1
+"""Seconds after which an engine that waits looks whether it should stop."""
+_PATIENCE_S = 2.0
+"""For a thread that was left behind to give back what it has open."""
+
+_left_behind: dict[Path, BatchThread] = {}
+"""The threads of this process that were left behind, by the directory whose files they have open until they end."""
+
+
+class EngineListener(Protocol):
+    """Whom the engine tells what it has done."""
+
+    def on_started(self) -> None: ...
+    def on_batch(self, batch: BatchReport) -> None: ...
+
+
+MakeExecutor: TypeAlias = Callable[[StreamsConfig, Path, Sequence[int], Callable[[], None]], Executor]
+"""(config, directory, descriptors to keep open, what to call before every commit): makes the executor of an engine."""
+
+
+class BatchEngine:
+    """Runs a topology until it is stopped; see ``headrace.app.engine.Engine``."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        log: DurableLog,
+        *,
+        listener: EngineListener,
+        directory: Path,
+        keep_open: Sequence[int] = (),
+        make_executor: MakeExecutor,
+    ) -> None:
+        self._topology, self._config, self._log = topology, config, log
+        self._listener, self._directory, self._keep_open = listener, directory, keep_open
+        self._make_executor = make_executor
+        self._stopping, self._paused = threading.Event(), threading.Event()
+        self._is_cancelled = False
+        self._worker: BatchThread | None = None
+        self._executor: Executor | None = None
+        self._tasks: set[str] | None = None
+        self._metrics: dict[str, Any] = {}
+
+    def run(self, *, available_now: bool = False) -> None:
+        """Blocks until ``stop``, or with ``available_now`` until everything that is there now is processed."""
+        if self._stopping.is_set():
+            return
+        self._check_alone()
+        worker = self._worker = BatchThread(
+            lambda commits: self._run(commits, available_now=available_now), self._config.application_id
+        )
+        if self._is_cancelled:
+            self._leave_behind(worker)
+        worker.wait()
+
+    def _run(self, commits: Commits, *, available_now: bool) -> None:
+        with Housekeeping(self._log):
+            executor = self._make_executor(self._config, self._directory, self._keep_open, commits.check)
+            self._executor = executor
+            try:
+                while not self._run_layout(executor, commits, available_now=available_now):
+                    logger.info("%s: there are other topics or partitions to read now", self._config.application_id)
+            finally:
+                self._executor = None
+                _close_surely(executor.close)
+
+    def _run_layout(self, executor: Executor, commits: Commits, *, available_now: bool) -> bool:
+        """Returns whether the application is at its end; otherwise there are other topics to be read."""
+        if self._stopping.is_set():
+            return True
+        layout = Layout.on(self._log, self._topology, self._config)
+        self._check_grown(layout)
+        run = ApplicationRun(layout, self._log, self._directory, available_now=available_now, is_outdated=self._watch())
+        try:
+            executor.add(run.application)
+            try:
+                return self._run_batches(run, executor, commits)
+            finally:
+                _close_surely(lambda: executor.remove(run.application))
+        finally:
+            run.close()
+
+    def _run_batches(self, run: ApplicationRun, executor: Executor, commits: Commits) -> bool:
+        while not self._stopping.is_set():
+            plan = None if self._paused.is_set() else run.next_plan()
+            if plan is None:
+                if run.is_finished:
+                    return True
+                if run.is_outdated:
+                    return False
+                if self._paused.is_set():
+                    time.sleep(_LONGEST_WAIT / 2)
+                else:
+                    run.wait(_LONGEST_WAIT)
+                continue
+            outcome = executor.run({run.id: plan})[run.id]
+            commits.begin()
+            try:
+                report = run.commit(plan, outcome)
+            finally:
+                commits.end()
+            if report is not None:
+                self._tell(report)
+        return True
+
+    def _tell(self, report: BatchReport) -> None:
+        metrics = self._metrics
+        first = not metrics
+        for name, value in (
+            ("batches-total", 1),
+            ("records-consumed-total", report.records_in),
+            ("records-produced-total", report.records_out),
+            ("dropped-records-total", report.dropped),
+            ("late-records-total", report.late),
+        ):
+            metrics[name] = metrics.get(name, 0) + value
+        metrics |= {
+            "batch-id": report.batch_id,
+            "batch-ms": report.duration_ms,
+            "batch-phases-ms": dict(report.phases),
+            "lag": report.lag,
+            "state-rows": report.state_rows,
+        }
+        if first:
+            self._listener.on_started()
+        self._listener.on_batch(report)
+
+    def _check_grown(self, layout: Layout) -> None:
+        """Complains if tasks with state were given other partitions while the application ran."""
+        tasks = {place.name for place in layout.tasks}
+        if self._tasks not in (None, tasks) and self._topology.state_stores:
+            grown = ", ".join(f"'{topic}' with {n} partitions" for topic, n in sorted(self._read_topics().items()))
+            message = (
+                f"application '{self._config.application_id}': the topics that it reads have got other partitions, or "
+                f"a pattern matches one with more of them ({grown}), so keys would go to other tasks than those that "
+                "have their state; delete what is new, or start over with "
+                f"`headrace reset {self._config.application_id}`"
+            )
+            raise IncompatibleTopologyError(message)
+        self._tasks = tasks
+
+    def _watch(self) -> Callable[[], bool]:
+        """Returns how to find out that there are other topics or partitions to read than before."""
+        before = self._read_topics()
+
+        def is_outdated() -> bool:
+            now = self._read_topics()
+            # One that is gone is missed where it is read.
+            return any(before.get(topic) != partitions for topic, partitions in now.items())
+
+        return is_outdated
+
+    def _read_topics(self) -> dict[str, int]:
+        """Returns the topics of others that sources read, and how many partitions they have."""
+        sources, counts = self._topology.source_nodes, self._log.partition_counts()
+        others = topics_of_others(self._topology, self._config.application_id, counts)
+        return {topic: counts[topic] for topic in others if any(source.reads(topic) for source in sources)}
+
+    def _check_alone(self) -> None:
+        left = _left_behind.get(self._directory)
+        if left is None:
+            return
+        if left.is_alive(_PATIENCE_S):
+            message = (
+                f"application '{self._config.application_id}': a function in which it was cancelled still runs in this "
+                f"process, in the thread '{left.name}', and has its state open; start again when the function has "
+                "returned, or start another process"
+            )
+            raise ProcessorStateError(message)
+        _left_behind.pop(self._directory, None)
+
+    def _leave_behind(self, worker: BatchThread) -> None:
+        for directory, each in list(_left_behind.items()):
+            if not each.is_alive(0):
+                _left_behind.pop(directory, None)
+        _left_behind[self._directory] = worker
+        worker.leave_behind()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def cancel(self) -> None:
+        self._stopping.set()
+        self._is_cancelled = True
+        executor, worker = self._executor, self._worker
+        if executor is not None:
+            executor.cancel()
+        if worker is not None:
+            self._leave_behind(worker)
+
+    def pause(self) -> None:
+        self._paused.set()
+
+    def resume(self) -> None:
+        self._paused.clear()
+
+    def metrics(self) -> dict[str, Any]:
+        return dict(self._metrics)
+
+
+def _close_surely(close: Callable[[], None]) -> None:
+    """Gives back open files, also if the thread was left behind in the middle of this: that is raised only once."""
+    try:
+        close()
+    except LeftBehind:
+        close()

@@ -1,0 +1,253 @@
+"""A task between two micro-batches: built once, and used again as long as nothing has happened to it elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+from headrace.batches.application import Application
+from headrace.batches.layout import TaskPlace
+from headrace.batches.restore import restore_task
+from headrace.batches.task_host import TaskHost
+from headrace.batches.working_copy import Applied, WorkingCopy
+from headrace.errors import ProcessorStateError
+from headrace.runtime.memory import pack_memory, unpack_memory
+from headrace.runtime.task import Task
+from headrace.state.changes import Changes
+from headrace.state.engine import Engine
+from headrace.state.memory import MemoryEngine
+from headrace.state.segmented import SegmentedStore
+from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal, TaskRecord, Written
+from headrace.topics.log import Offsets, Output, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_SAMPLE_EVERY_S = 5.0
+_SAMPLES = 64
+
+
+class _Sample(NamedTuple):
+    """The end of a changelog at the moment when its store had seen rows up to a time."""
+
+    offset: int
+    observed_ms: int
+
+
+class LiveTask:
+    """A task above its working copy; one without stores has no copy.
+
+    A batch leaves its changes in the overlays. The next plan says by the stamp whether they were committed: then they
+    are taken over; otherwise the task is dropped, and built anew from the log.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        place: TaskPlace,
+        journal: TaskJournal,
+        head: TaskHead,
+        tables: Mapping[str, Any],
+        *,
+        clock_ms: int,
+    ) -> None:
+        layout = application.layout
+        part = layout.parts[place.id.subtopology]
+        builders = [layout.topology.store_builders[store] for store in part.state_stores]
+        memory = {} if head.record is None else unpack_memory(head.record.memory)
+        self._place = place
+        self._journal = journal
+        self._changelogs = {store: place.changelogs[store] for store in place.changelogs if store in layout.changelogs}
+        self._copy = WorkingCopy(application.directory / place.name) if place.changelogs else None
+        self._restored = 0
+        try:
+            if self._copy is not None:
+                self._restored = restore_task(
+                    layout, place, head, application.log, self._copy, memory.pop("clocks", {})
+                )
+            self.host = TaskHost(layout, application.log, self._engine, tables)
+            self.host.clock_ms = clock_ms
+            self.task = Task(
+                place.id,
+                [layout.topology.nodes[name] for name in part.nodes],
+                layout.topology.children,
+                builders,
+                layout.config,
+                self.host,
+                memory,
+            )
+            for source, topic, partition in place.inputs:
+                self.task.add_partition(source, topic, partition)
+        except BaseException:
+            if self._copy is not None:
+                self._copy.close()
+            raise
+        self.stamp = "" if head.record is None else head.record.stamp
+        self._positions: Offsets = {}
+        if head.record is not None:
+            self._positions = {(topic, n): offset for topic, n, offset in head.record.positions}
+        self._ends: Offsets = dict(head.ends)
+        self._changes: dict[str, Changes] = {}
+        self._counted: dict[str, float] = {}
+        self._samples: dict[str, deque[_Sample]] = {
+            store: deque(maxlen=_SAMPLES)
+            for store in self._changelogs
+            if isinstance(self.task.stores[store], SegmentedStore)
+        }
+        self._sample_due = 0.0
+
+    def _engine(self, store: str) -> Engine:
+        if self._copy is None or store not in self._place.changelogs:
+            # It has no changelog: it is lost with this process, as in Kafka Streams.
+            return MemoryEngine()
+        return self._copy.engine(store)
+
+    def take_over(self) -> bool:
+        """Takes over what the last batch has changed, which is committed; False if somebody has touched the copy."""
+        if self._copy is not None:
+            if not self._copy.is_untouched():
+                return False
+            applied = {
+                store: Applied(self._copy.state.stores[store].topic_id, self._reached(store))
+                for store in self._place.changelogs
+            }
+            self._copy.settle({store: self._changes[store] for store in applied if store in self._changes}, applied)
+        for store, engine in self.task.engines().items():
+            if store in self._place.changelogs:
+                engine.rollback()
+            else:
+                engine.commit()
+        self._changes = {}
+        return True
+
+    def _reached(self, store: str) -> int:
+        target = (self._place.changelogs[store], self._place.id.partition)
+        if store in self._changelogs:
+            return self._ends[target]
+        found = self._copy.state.stores[store].offset if self._copy is not None else 0
+        return self._positions.get(target, found)
+
+    def begin(self, batch_id: int) -> None:
+        """Starts a batch on the copy."""
+        if self._copy is not None:
+            self._copy.begin(batch_id)
+
+    def commit(
+        self,
+        batch_id: int,
+        positions: Mapping[TopicPartition, int],
+        outputs: Written,
+        edges: list[EdgeBlob],
+        next_clock_ms: int | None,
+    ) -> Receipt:
+        """Commits what the batch has done, changes of stores included, or stages it for the driver to commit."""
+        engines = self.task.engines()
+        changes = {store: each for store, engine in engines.items() if (each := engine.changes())}
+        changelogs = self._changelog_records(changes)
+        clocks = self._clocks()
+        memory = pack_memory(self.task.remember(), clocks)
+        self.task.forget_volatile()
+        if self._copy is not None and not self._copy.is_untouched():
+            message = (
+                f"the working copy of task {self.task.id} was changed by somebody else while a batch ran on it; "
+                "nothing of the batch was kept; leave the state directory alone while the application runs"
+            )
+            raise ProcessorStateError(message)
+        merged = {**self._positions, **positions}
+        listed = [(*target, offset) for target, offset in merged.items()]
+        record = TaskRecord(batch_id, token_hex(8), listed, next_clock_ms, memory)
+        receipt = self._journal.commit(record, [*outputs, *changelogs], edges)
+        for topic, written in changelogs:
+            target = (topic, self._place.id.partition)
+            bounds = receipt.written.get(target)
+            self._ends[target] = self._ends[target] + len(written) if bounds is None else bounds[1]
+        self.stamp, self._positions, self._changes = record.stamp, merged, changes
+        return receipt
+
+    def _changelog_records(self, changes: Mapping[str, Changes]) -> list[tuple[str, list[Output]]]:
+        partition, now_ms = self._place.id.partition, max(self.task.state.stream_time_ms, 0)
+        found = []
+        for name, each in changes.items():
+            topic = self._changelogs.get(name)
+            if topic is None:
+                continue
+            store = self.task.stores[name]
+            headers = store.changelog_headers
+            records: list[Output] = [
+                (partition, now_ms if time_ms is None else time_ms, key, value, () if value is None else headers)
+                for key, value, time_ms in store.changelog_records(each)
+            ]
+            if records:
+                found.append((topic, records))
+        return found
+
+    def _clocks(self) -> dict[str, dict[bytes, bytes]]:
+        clocks = {}
+        for name in self._place.changelogs:
+            store, engine = self.task.stores[name], self.task.engines()[name]
+            rows = {row: data for row in store.unlogged_rows if (data := engine.get(row)) is not None}
+            if rows:
+                clocks[name] = rows
+        return clocks
+
+    def obsolete(self) -> dict[TopicPartition, int]:
+        """Returns offsets before which changelogs have only rows that have expired; now and then, mostly nothing.
+
+        A row that was written when a store had seen times up to *t* has a time of at most *t*.
+        """
+        now = time.monotonic()
+        if not self._samples or now < self._sample_due:
+            return {}
+        self._sample_due = now + _SAMPLE_EVERY_S
+        found: dict[TopicPartition, int] = {}
+        for name, samples in self._samples.items():
+            store = self.task.stores[name]
+            target = (self._changelogs[name], self._place.id.partition)
+            while samples and samples[0].observed_ms < store.live_from_ms:
+                found[target] = samples.popleft().offset
+            samples.append(_Sample(self._ends[target], store.observed_stream_time_ms))
+        return found
+
+    def rows(self) -> int:
+        """Returns how many rows the stores have, as far as they are in the copy."""
+        return 0 if self._copy is None else self._copy.rows()
+
+    def new_counts(self) -> dict[str, float]:
+        """Returns by how much the counters have grown since they were asked for last."""
+        counts = self.task.state.metrics()
+        grown = {name: value - self._counted.get(name, 0) for name, value in counts.items()}
+        self._counted = counts
+        return {name: value for name, value in grown.items() if value}
+
+    def take_restored(self) -> int:
+        """Returns how many records were restored for this task, once."""
+        restored, self._restored = self._restored, 0
+        return restored
+
+    def end(self) -> None:
+        """Ends a batch on the copy."""
+        if self._copy is not None:
+            self._copy.end()
+
+    def close(self, *, write: bool = False) -> None:
+        """Closes processors, stores and files; what user code raises here has no consequence any more.
+
+        With ``write`` what is known to be committed gets into the copy, so that the next one has less to restore.
+        """
+        try:
+            with suppress(Exception):
+                self.end()
+            self.task.close()
+        except Exception as error:
+            logger.warning("task %s: closing it failed: %s", self.task.id, error)
+        finally:
+            self._journal.close()
+            if self._copy is not None:
+                if write:
+                    with suppress(ProcessorStateError):
+                        self._copy.write()
+                self._copy.close()

@@ -1,0 +1,109 @@
+"""Reports: what a task tells the driver about a micro-batch, and the driver everybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from headrace.runtime.late_samples import LateSample
+from headrace.runtime.measures import Measure
+from headrace.topics.journal import EdgeBlob, Receipt
+from headrace.topics.log import TopicPartition
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """What a task tells the driver about a micro-batch."""
+
+    task: str
+    receipt: Receipt | None = None
+    records: int = 0
+    """Records of the log that it has consumed."""
+    written: int = 0
+    """Records that it has written to topics; changelogs do not count."""
+    rows: int = 0
+    """Rows in its stores."""
+    seconds: float = 0.0
+    counters: Mapping[str, float] = field(default_factory=dict)
+    """Dropped and late records since the last batch, by their metric's name."""
+    consumed: Mapping[str, int] = field(default_factory=dict)
+    """Records that it has taken, by topic; those of other tasks included."""
+    produced: Mapping[str, int] = field(default_factory=dict)
+    """Records that it has given away, by topic; those for other tasks included."""
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    """What nodes have counted, by what was counted and the node's name: ``dropped/parse``."""
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+    """What was measured, by what it was."""
+    late: Sequence[LateSample] = ()
+    """Some of the late records."""
+    restored: int = 0
+    """Records of changelogs that were read to bring its stores up to date before the batch."""
+    obsolete: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Offsets of changelogs before which nothing will ever be restored."""
+
+
+class TaskResult(NamedTuple):
+    """What comes out of a task: blobs for tasks of later levels, and the report."""
+
+    edges: Sequence[EdgeBlob]
+    report: TaskReport
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one application's plan: reports of all tasks that had work, or the first failure."""
+
+    reports: Sequence[TaskReport] = ()
+    failure: BaseException | None = None
+    """Then nothing behind the task that failed has run, and the batch is not complete."""
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """What a micro-batch did."""
+
+    batch_id: int
+    records_in: int
+    """Records that were read from the log."""
+    records_out: int
+    """Records that were written to topics; changelogs do not count."""
+    duration_ms: float
+    lag: int
+    """Records that wait in the log."""
+    state_rows: int
+    """Rows in all stores."""
+    dropped: int
+    late: int
+    phases: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds by phase: wait, plan, run, commit."""
+    tasks: Sequence[TaskReport] = ()
+    """What each task that had something to do has reported."""
+
+    @classmethod
+    def of(
+        cls,
+        batch_id: int,
+        reports: Sequence[TaskReport],
+        *,
+        duration_ms: float,
+        lag: int,
+        state_rows: int,
+        phases: Mapping[str, float],
+    ) -> BatchReport:
+        counters: dict[str, float] = {}
+        for report in reports:
+            for name, value in report.counters.items():
+                counters[name] = counters.get(name, 0) + value
+        return cls(
+            batch_id,
+            sum(report.records for report in reports),
+            sum(report.written for report in reports),
+            duration_ms,
+            lag,
+            state_rows,
+            int(counters.get("dropped-records-total", 0)),
+            int(counters.get("late-records-total", 0)),
+            phases,
+            tuple(replace(each, receipt=None) for each in reports),
+        )

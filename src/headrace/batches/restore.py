@@ -1,0 +1,134 @@
+"""State restore: changelogs are read from where a working copy is to where the log says that the task is."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.batches.layout import Layout, TaskPlace
+from headrace.batches.working_copy import Applied, WorkingCopy
+from headrace.runtime.collector_pause import collector_paused
+from headrace.state.changes import Changes
+from headrace.state.overlay import OverlayEngine
+from headrace.topics.journal import TaskHead
+from headrace.topics.log import Raw, TopicLog, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE = 100_000
+"""Records that are restored in one transaction."""
+_TOMBSTONES_MS = 24 * 3600 * 1000
+"""How long compaction leaves deletions in a topic, unless its settings say otherwise."""
+
+Clocks = Mapping[str, Mapping[bytes, bytes]]
+"""By store: rows that no changelog has."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One store of the task, and what is to be read for it."""
+
+    store: str
+    target: TopicPartition
+    topic_id: str
+    begin: int
+    end: int
+
+
+def restore_task(
+    layout: Layout, place: TaskPlace, head: TaskHead, log: TopicLog, copy: WorkingCopy, clocks: Clocks
+) -> int:
+    """Brings a copy to the head of its task; returns how many records of changelogs were read.
+
+    ``clocks`` are known from the task's record. They are set first, so that rows which have expired are not restored.
+    """
+    parts = _parts(layout, place, head, log)
+    if not all(_is_usable(copy, part, log) for part in parts):
+        copy.wipe()
+    starts = {part.store: _start(copy, part) for part in parts}
+    left = sum(part.end - starts[part.store] for part in parts)
+    restored = 0
+    try:
+        for part in parts:
+            for records, reached in _pages(log, part, starts[part.store]):
+                _apply(layout, copy, part, records, clocks.get(part.store, {}))
+                copy.state.stores = {**copy.state.stores, part.store: Applied(part.topic_id, reached)}
+                copy.write()
+                restored += len(records)
+                left -= len(records)
+                copy.note_restoring(max(1, left))
+    finally:
+        copy.note_restoring(0)
+    for store in place.changelogs:
+        rows = clocks.get(store)
+        if rows:
+            copy.engine(store).apply(Changes(rows=dict(rows)))
+    copy.state.stores = {part.store: Applied(part.topic_id, part.end) for part in parts}
+    return restored
+
+
+def _parts(layout: Layout, place: TaskPlace, head: TaskHead, log: TopicLog) -> list[_Part]:
+    targets = {store: (topic, place.id.partition) for store, topic in place.changelogs.items()}
+    begins = log.begin_offsets(targets.values())
+    positions = {} if head.record is None else {(topic, n): offset for topic, n, offset in head.record.positions}
+    found = []
+    for store, target in targets.items():
+        # A table that is restored from the topic it reads has in it what the task has read.
+        end = head.ends[target] if store in layout.changelogs else positions.get(target, begins[target])
+        if head.record is None:
+            end = begins[target]
+        found.append(_Part(store, target, log.topic_id(target[0]), begins[target], end))
+    return found
+
+
+def _start(copy: WorkingCopy, part: _Part) -> int:
+    applied = copy.state.stores.get(part.store)
+    return part.begin if applied is None else applied.offset
+
+
+def _is_usable(copy: WorkingCopy, part: _Part, log: TopicLog) -> bool:
+    applied = copy.state.stores.get(part.store)
+    if applied is None:
+        # A copy with rows that nobody has counted would keep them.
+        return part.store not in copy.state.stores and not any(True for _ in copy.engine(part.store).scan())
+    if applied.topic_id != part.topic_id or not part.begin <= applied.offset <= max(part.end, part.begin):
+        return False
+    if applied.offset >= part.end:
+        return True
+    configs = log.describe_topic(part.target[0]).configs
+    away_ms = time.time_ns() // 1_000_000 - copy.state.written_ms
+    # Compaction forgets deletions, and the copy would keep what they deleted.
+    return away_ms < int(configs.get("delete.retention.ms", _TOMBSTONES_MS))
+
+
+def _pages(log: TopicLog, part: _Part, start: int) -> Iterator[tuple[list[Raw], int]]:
+    """Returns records with the offset behind them."""
+    while start < part.end:
+        records = log.read(*part.target, start, part.end, max_records=_AT_ONCE)
+        start = records[-1][0] + 1 if records else part.end
+        yield records, start
+
+
+def _apply(layout: Layout, copy: WorkingCopy, part: _Part, records: list[Raw], clock: Mapping[bytes, bytes]) -> None:
+    config = layout.config
+    engine = copy.engine(part.store)
+    engine.apply(Changes(rows=dict(clock)))
+    # Any: what a builder builds depends on its kind.
+    store: Any = (
+        layout.topology.store_builders[part.store]
+        .unlimited()
+        .build(
+            OverlayEngine(engine),
+            default_key_serde=config.default_key_serde,
+            default_value_serde=config.default_value_serde,
+            topic=part.target[0],
+        )
+    )
+    with collector_paused():
+        store.restore([(key, value, time_ms) for _, time_ms, key, value, _ in records if key is not None])
+        store.flush_writes()
+    overlay: OverlayEngine = store.engine
+    overlay.commit()

@@ -1,0 +1,161 @@
+"""The run of one application: its journal, its planner, and the micro-batches that it commits."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from headrace.batches.application import Application
+from headrace.batches.layout import Layout
+from headrace.batches.plan import Plan
+from headrace.batches.planner import Planner
+from headrace.batches.reports import BatchReport, Outcome, TaskReport
+from headrace.errors import IncompatibleTopologyError, RetriableError
+from headrace.topics.journal import DurableLog
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 0.5
+"""Pause before a batch is tried again that has failed because somebody was away."""
+
+
+class ApplicationRun:
+    """An application from the moment when its journal is opened, which fences other instances, until it is closed."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        log: DurableLog,
+        directory: Path,
+        *,
+        available_now: bool = False,
+        is_outdated: Callable[[], bool] | None = None,
+    ) -> None:
+        self.id = layout.config.application_id
+        self._journal = log.open_journal(self.id, [place.name for place in layout.tasks])
+        try:
+            state = self._journal.state
+            self.application = Application(self.id, layout, log, directory, self._journal.incarnation)
+            self._planner = Planner(layout, log, state, available_now=available_now, is_outdated=is_outdated)
+            self._next_id = state.batch_id + 1
+            self._pending = None if state.begun is None else self._checked(Plan.unpack(state.begun))
+        except BaseException:
+            self._journal.close()
+            raise
+        self._is_recorded = self._pending is not None
+        self._has_committed = False
+        self._retry_at = 0.0
+        self._failing_since: float | None = None
+        self._rows: dict[str, int] = {}
+        self._rank = {place.name: rank for rank, place in enumerate(layout.tasks)}
+        self._planned = time.perf_counter()
+        self._waited_ms = 0.0
+
+    def _checked(self, plan: Plan) -> Plan:
+        """Complains about a batch that was begun by other tasks than there are now: it can be finished only by them."""
+        known = self.application.layout.by_name
+        strangers = sorted({*plan.ranges, *plan.due} - known.keys())
+        if strangers:
+            message = (
+                f"application '{self.id}': batch {plan.batch_id} was begun and is not finished, with tasks that this "
+                f"topology has not: {', '.join(strangers)}; run the former version once, or start over with "
+                f"`headrace reset {self.id}`"
+            )
+            raise IncompatibleTopologyError(message)
+        return plan
+
+    def next_plan(self) -> Plan | None:
+        """Returns the micro-batch to be run now, or None if there is nothing to do, or it is too early."""
+        if time.monotonic() < self._retry_at:
+            return None
+        begun = time.perf_counter()
+        if self._pending is None:
+            self._pending = self._planner.next_plan(self._next_id)
+            if self._pending is None:
+                return None
+        if not self._is_recorded:
+            self._journal.begin(self._pending.batch_id, self._pending.pack())
+            self._is_recorded = True
+        self._waited_ms, self._planned = (begun - self._planned) * 1000, begun
+        return self._pending
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all input was read that was there at the beginning, if that was asked for."""
+        return self._planner.finished and self._pending is None
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether there are other topics or partitions to read than there were."""
+        return self._planner.outdated and self._pending is None
+
+    def wait(self, longest_s: float) -> None:
+        """Waits until there may be something to do, but not for longer."""
+        early_s = self._retry_at - time.monotonic()
+        if early_s > 0:
+            time.sleep(min(early_s, longest_s))
+        elif self._pending is None:
+            self._planner.wait(longest_s)
+
+    def commit(self, plan: Plan, outcome: Outcome) -> BatchReport | None:
+        """Makes a micro-batch final that all tasks have run.
+
+        Raises what a task has failed of; None says that the batch is to be tried again, because a broker is away.
+        """
+        ran = time.perf_counter()
+        if outcome.failure is not None:
+            self._tolerate(outcome.failure)
+            return None
+        self._failing_since = None
+        reports = sorted(outcome.reports, key=lambda report: self._rank[report.task])
+        receipts = [report.receipt for report in reports if report.receipt is not None]
+        read = {target for receipt in receipts for target in receipt.positions}
+        # Where inputs begin that nothing was read of yet is decided once: "latest" is another place tomorrow.
+        begun = {} if self._has_committed else self._planner.begun_at
+        self._journal.commit(
+            plan.batch_id, receipts, {target: at for target, at in begun.items() if target not in read}
+        )
+        self._has_committed = True
+        self._pending, self._is_recorded, self._next_id = None, False, plan.batch_id + 1
+        committed = time.perf_counter()
+        duration_ms = (committed - self._planned) * 1000
+        self._planner.done(plan, reports, duration_ms)
+        phases = {
+            "wait": self._waited_ms,
+            "run": (ran - self._planned) * 1000,
+            "publish": (committed - ran) * 1000,
+        }
+        self._planned = committed
+        return self._report(plan, reports, duration_ms, phases)
+
+    def _tolerate(self, failure: BaseException) -> None:
+        """Raises a failure, unless somebody is away who may come back before the time is over."""
+        if not isinstance(failure, RetriableError):
+            raise failure
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+            logger.warning("application '%s' tries its micro-batch again: %s", self.id, failure)
+        patience_s = self.application.layout.config.task_timeout.total_seconds()
+        if now - self._failing_since > patience_s:
+            raise failure
+        self._retry_at = now + _RETRY_S
+
+    def _report(
+        self, plan: Plan, reports: list[TaskReport], duration_ms: float, phases: dict[str, float]
+    ) -> BatchReport:
+        self._rows.update({report.task: report.rows for report in reports})
+        records = sum(report.records for report in reports)
+        return BatchReport.of(
+            plan.batch_id,
+            reports,
+            duration_ms=duration_ms,
+            lag=max(0, self._planner.lag - records),
+            state_rows=sum(self._rows.values()),
+            phases=phases,
+        )
+
+    def close(self) -> None:
+        self._journal.close()

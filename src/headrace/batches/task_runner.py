@@ -1,0 +1,304 @@
+"""The tasks of an application in one process: which of them are open, and one task's part of a micro-batch."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from resource import RLIMIT_NOFILE, getrlimit
+from typing import Any
+
+from headrace.batches.application import Application
+from headrace.batches.global_tables import GlobalTables
+from headrace.batches.layout import TaskPlace
+from headrace.batches.live_task import LiveTask
+from headrace.batches.plan import Plan, Range
+from headrace.batches.reports import TaskReport, TaskResult
+from headrace.batches.task_host import partitions_in
+from headrace.batches.working_copy import died_in, discard
+from headrace.errors import FencedError, OffsetOutOfRangeError
+from headrace.runtime.collector_pause import collector_paused
+from headrace.runtime.punctuation import NEVER
+from headrace.runtime.task import Task, TaskId
+from headrace.topics.blob import pack_all, unpack
+from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal
+from headrace.topics.log import Output, Raw, Topic, TopicLog
+from headrace.topics.spread import Sticky, spread
+
+logger = logging.getLogger(__name__)
+
+_LIVE_TASKS = max(128, min(2048, getrlimit(RLIMIT_NOFILE)[0] // 8))
+"""Tasks that a process keeps open. Each has two files; one that is closed is built anew in the next micro-batch, all of
+them if there are only a few more than this, because they take turns."""
+_BATCH_BITS = 32
+"""Records that cross an edge have no offset in a log: theirs is made of the batch and their place in it."""
+_PAGE_BYTES = 4 << 20
+"""A range is read in pages of about this size, so that a long one never lies in memory as a whole."""
+
+
+def nobody_left() -> None:
+    """What is checked before a commit where somebody always waits for it: nothing."""
+
+
+class TaskRunner:
+    """The tasks of one application in this process.
+
+    ``check`` is called before anything that others can see; it raises if nobody waits for the batch any more.
+    """
+
+    def __init__(self, application: Application, *, check: Callable[[], None] = nobody_left) -> None:
+        self._application = application
+        self._check = check
+        self._live: OrderedDict[str, LiveTask] = OrderedDict()
+        self._tables: GlobalTables | None = None
+
+    def place(self, task: str) -> TaskPlace:
+        """Returns a task of the application by its name."""
+        return self._application.layout.by_name[task]
+
+    def knows(self, task: str) -> bool:
+        """Returns whether a task is open here, as the last batch that it ran here has left it."""
+        return task in self._live
+
+    def run(
+        self,
+        place: TaskPlace,
+        plan: Plan,
+        blobs: Sequence[EdgeBlob],
+        *,
+        attempt: int = 0,
+        check: Callable[[], None] | None = None,
+    ) -> TaskResult:
+        """Runs a task's part of a micro-batch, unless it has committed it before: then its results are handed on.
+
+        Whatever is raised, the task is closed, and nothing of the batch is committed by it, or everything is: the next
+        attempt finds out. ``check`` takes the place of the runner's own.
+        """
+        check = check or self._check
+        check()
+        started = time.perf_counter()
+        live = self._take(place, plan, attempt)
+        if isinstance(live, TaskResult):
+            return live
+        try:
+            live.host.clock_ms = plan.now_ms
+            live.begin(plan.batch_id)
+            with collector_paused():
+                edges, report = self._process(live, place, plan, blobs, check)
+            live.end()
+        except BaseException:
+            letters = live.task.take_last_letters()
+            live.close()
+            self._append(letters, check)
+            raise
+        self._live[place.name] = live
+        while len(self._live) > _LIVE_TASKS:
+            self._live.popitem(last=False)[1].close()
+        counters = self._with_global_counts(report.counters)
+        return TaskResult(edges, replace(report, counters=counters, seconds=time.perf_counter() - started))
+
+    def _take(self, place: TaskPlace, plan: Plan, attempt: int) -> LiveTask | TaskResult:
+        """Returns the task as it was left by the last batch, or builds it from the log, or what it has committed."""
+        tables = self._global_stores(plan)
+        live = self._live.pop(place.name, None)
+        if live is not None and live.stamp == plan.stamps.get(place.name, "") and live.take_over():
+            return live
+        if live is not None:
+            live.close()
+        application = self._application
+        directory = application.directory / place.name
+        if attempt > 0 and died_in(directory, plan.batch_id):
+            discard(directory)
+        logged, partition = application.layout.changelogs, place.id.partition
+        own = [(topic, partition) for store, topic in place.changelogs.items() if store in logged]
+        journal = application.log.task_journal(application.id, application.incarnation, place.name, own)
+        try:
+            head = journal.open()
+            done = self._handed_on(place, plan, head, journal)
+            if done is not None:
+                journal.close()
+                return done
+            return LiveTask(application, place, journal, head, tables, clock_ms=plan.now_ms)
+        except BaseException:
+            journal.close()
+            raise
+
+    def _handed_on(self, place: TaskPlace, plan: Plan, head: TaskHead, journal: TaskJournal) -> TaskResult | None:
+        """Returns what the task has committed of this batch already; None if it has to run."""
+        record = head.record
+        if record is None or record.batch_id < plan.batch_id:
+            return None
+        if record.batch_id > plan.batch_id:
+            message = (
+                f"application '{self._application.id}': task {place.name} has committed batch {record.batch_id}, and "
+                f"was asked for batch {plan.batch_id}: another instance has overtaken this one"
+            )
+            raise FencedError(message)
+        receipt = Receipt(
+            task=place.name,
+            batch_id=record.batch_id,
+            incarnation=self._application.incarnation,
+            stamp=record.stamp,
+            positions={(topic, n): offset for topic, n, offset in record.positions},
+            next_clock_ms=record.next_clock_ms,
+            record=record.pack(),
+        )
+        return TaskResult(journal.read_edges(record), TaskReport(place.name, receipt))
+
+    def _process(
+        self, live: LiveTask, place: TaskPlace, plan: Plan, blobs: Sequence[EdgeBlob], check: Callable[[], None]
+    ) -> TaskResult:
+        """Processes everything and commits it; returns blobs for other tasks and what the driver must know."""
+        task, layout = live.task, self._application.layout
+        ranges = plan.ranges.get(place.name, ())
+        for each in ranges:
+            pages = _pages(self._application.log, each, layout.config.on_offset_out_of_range)
+            task.add_pages(each.topic, each.partition, pages, resumes_ms=each.resumes_ms)
+        consumed = self._feed_blobs(task, place, plan, blobs)
+        task.punctuate_wall_clock()
+        task.process_all()
+        task.commit()
+        positions = {}
+        for each in ranges:
+            left = task.next_offset(each.topic, each.partition)
+            positions[each.topic, each.partition] = position = each.end if left is None else left
+            consumed[each.topic] = consumed.get(each.topic, 0) + position - each.start
+        records = sum(positions[each.topic, each.partition] - each.start for each in ranges)
+        task.drop_queued()
+        edges: list[EdgeBlob] = []
+        outputs: list[tuple[str, list[Output]]] = []
+        produced: dict[str, int] = {}
+        for topic, written in task.take_outputs():
+            produced[topic] = len(written)
+            if topic in layout.edges:
+                edges += self._packed(place, topic, written)
+            else:
+                partitions_in(self._application.log, topic)
+                outputs.append((topic, written))
+        check()
+        clock_ms = task.next_wall_clock_ms
+        receipt = live.commit(plan.batch_id, positions, outputs, edges, None if clock_ms == NEVER else clock_ms)
+        nodes, measures = task.state.take_figures()
+        report = TaskReport(
+            place.name,
+            receipt,
+            records,
+            sum(len(written) for _, written in outputs),
+            live.rows(),
+            counters=live.new_counts(),
+            consumed={topic: count for topic, count in consumed.items() if count},
+            produced=produced,
+            nodes=nodes,
+            measures=measures,
+            late=task.state.late_samples.take(),
+            restored=live.take_restored(),
+            obsolete=live.obsolete(),
+        )
+        return TaskResult(edges, report)
+
+    def _feed_blobs(self, task: Task, place: TaskPlace, plan: Plan, blobs: Sequence[EdgeBlob]) -> dict[str, int]:
+        """Hands over what other tasks have sent; returns how many records it is, by topic."""
+        counts: dict[str, int] = {}
+        base = plan.batch_id << _BATCH_BITS
+        # In the order in which they were sent: a shuffle promises none.
+        for each in sorted(blobs, key=lambda each: (each.topic, each.sender, each.sequence)):
+            raws = unpack(each.blob, base)
+            base += len(raws)
+            task.add_upstream_records(each.topic, place.id.partition, _task_id(each.sender), raws)
+            counts[each.topic] = counts.get(each.topic, 0) + len(raws)
+        return counts
+
+    def _packed(self, place: TaskPlace, topic: str, outputs: Sequence[Output]) -> list[EdgeBlob]:
+        """Packs what goes over an edge, for each task that gets some of it."""
+        layout = self._application.layout
+        reader = layout.edges[topic]
+        return [
+            EdgeBlob(str(TaskId(reader, partition)), topic, place.name, sequence, blob)
+            for partition, part in spread(Topic(topic, layout.partitions[topic]), outputs, _FIRST_PARTITION)
+            for sequence, blob in enumerate(pack_all(part))
+        ]
+
+    def _append(self, letters: Sequence[tuple[str, list[Output]]], check: Callable[[], None]) -> None:
+        """Writes dead letters of a failing task at once: the batch that they belong to will not be committed."""
+        if not letters:
+            return
+        check()
+        for topic, outputs in letters:
+            partitions_in(self._application.log, topic)
+            self._application.log.append(topic, outputs)
+
+    def _with_global_counts(self, counters: Mapping[str, float]) -> Mapping[str, float]:
+        """Adds what global tables have counted; the task that has brought them up to date reports it."""
+        grown = {} if self._tables is None else self._tables.new_counts()
+        return {name: counters.get(name, 0) + grown.get(name, 0) for name in {**counters, **grown}}
+
+    def _global_stores(self, plan: Plan) -> Mapping[str, Any]:
+        application = self._application
+        if not application.layout.topology.global_stores:
+            return {}
+        if self._tables is None:
+            self._tables = GlobalTables(application.layout, application.log, application.directory / "global")
+        try:
+            self._tables.catch_up(plan.global_ends, plan.now_ms)
+        except BaseException:
+            # Half of what was read may be in memory.
+            tables, self._tables = self._tables, None
+            tables.close()
+            raise
+        return self._tables.stores
+
+    def close(self) -> None:
+        """Closes all tasks and tables; what is committed gets into the working copies."""
+        # One by one: if this is interrupted, it goes on with the next.
+        while self._live:
+            self._live.popitem()[1].close(write=True)
+        if self._tables is not None:
+            tables, self._tables = self._tables, None
+            tables.close()
+
+
+def has_work(place: TaskPlace, plan: Plan, blobs: Sequence[EdgeBlob]) -> bool:
+    """Returns whether a task has anything to do in a micro-batch.
+
+    Only plan and blobs decide it, so that every attempt, on whichever machine, comes to the same answer.
+    """
+    return place.name in plan.ranges or place.name in plan.due or bool(blobs)
+
+
+class _FirstPartition(Sticky):
+    """Sends records without a key to the first partition, as the test driver does."""
+
+    __slots__ = ()
+
+    def __call__(self, output: Output, partitions: int) -> int:
+        return 0
+
+
+_FIRST_PARTITION = _FirstPartition(0)
+
+
+def _task_id(name: str) -> TaskId:
+    subtopology, partition = name.split("_")
+    return TaskId(int(subtopology), int(partition))
+
+
+def _pages(log: TopicLog, each: Range, on_loss: str) -> Iterator[list[Raw]]:
+    start = each.start
+    while start < each.end:
+        try:
+            found = log.read(each.topic, each.partition, start, each.end, max_bytes=_PAGE_BYTES)
+        except OffsetOutOfRangeError as error:
+            if on_loss == "fail" or start >= error.begin:
+                raise
+            # Retention was faster than we were. Of this range, "latest" leaves out what is left, too.
+            lost_to = min(error.begin, each.end) if on_loss == "earliest" else each.end
+            logger.warning("%s-%d: records %d to %d are gone unread", each.topic, each.partition, start, lost_to - 1)
+            start = lost_to
+            continue
+        if not found:
+            # Compaction or retention has removed the rest.
+            break
+        start = found[-1][0] + 1
+        yield found

@@ -1,0 +1,129 @@
+"""The journal of an application in the embedded log: a micro-batch is one transaction, so it is there or it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from headrace.topics.embedded.committing import check_owner, commit
+from headrace.topics.embedded.staging import StageWriter, StagingArea
+from headrace.topics.embedded.tables import Application, Tables
+from headrace.topics.journal import (
+    EdgeBlob,
+    JournalState,
+    Receipt,
+    TaskHead,
+    TaskRecord,
+    TaskStatus,
+    Written,
+)
+from headrace.topics.log import Committed, Topic, TopicPartition
+
+T = TypeVar("T")
+# Runs an action in a transaction.
+Transact = Callable[[Callable[[Tables], Any]], Any]
+
+
+class EmbeddedJournal:
+    """The driver's side; see ``headrace.topics.journal.Journal``."""
+
+    def __init__(self, write: Transact, staging: StagingArea, application: str) -> None:
+        self._write = write
+        self._staging = staging
+        self._application = application
+        self.incarnation, self.state = self._open()
+        # What drivers have staged that are fenced now; a task of one that still runs finds its commit refused.
+        staging.discard(application, self.incarnation)
+
+    def _open(self) -> tuple[int, JournalState]:
+        name = self._application
+
+        def take_over(tables: Tables) -> tuple[int, JournalState]:
+            found = tables.application(name) or Application()
+            found.incarnation += 1
+            tables.put_application(name, found)
+            records = {task: TaskRecord.unpack(data) for task, data in tables.task_records(name).items()}
+            return found.incarnation, JournalState(
+                found.batch_id,
+                {(topic, partition): offset for topic, partition, offset in found.positions},
+                {task: TaskStatus(record.stamp, record.next_clock_ms) for task, record in records.items()},
+            )
+
+        opened: tuple[int, JournalState] = self._write(take_over)
+        return opened
+
+    def begin(self, batch_id: int, plan: bytes) -> None:
+        """Does nothing: a batch of which nothing was committed needs no plan any more."""
+
+    def commit(
+        self, batch_id: int, receipts: Sequence[Receipt], positions: Mapping[TopicPartition, int] | None = None
+    ) -> Committed:
+        application = self._application
+        done: Committed = self._write(
+            lambda tables: commit(
+                tables,
+                lambda receipt: self._staging.frames(application, receipt),
+                application,
+                self.incarnation,
+                batch_id,
+                receipts,
+                positions or {},
+            )
+        )
+        if any(receipt.file for receipt in receipts):
+            self._staging.discard(application, self.incarnation, batch_id)
+        return done
+
+    def close(self) -> None:
+        """Does nothing: the log has nothing open for it."""
+
+
+class EmbeddedTaskJournal:
+    """A task's side: what it commits waits in its receipt, or in a file beside the log."""
+
+    def __init__(
+        self,
+        read: Transact,
+        staging: StagingArea,
+        topic: Callable[[str], Topic],
+        application: str,
+        incarnation: int,
+        task: str,
+        changelogs: Sequence[TopicPartition],
+    ) -> None:
+        self._read = read
+        self._staging = staging
+        self._topic = topic
+        self._application = application
+        self._incarnation = incarnation
+        self._task = task
+        self._changelogs = changelogs
+
+    def open(self) -> TaskHead:
+        # The ends of changelogs and the record belong together, so they are read in one transaction.
+        def look(tables: Tables) -> TaskHead:
+            application = tables.application(self._application) or Application()
+            check_owner(self._application, self._incarnation, application)
+            record = tables.task_record(self._application, self._task)
+            ends = {target: tables.partition(target)[1].end for target in self._changelogs}
+            return TaskHead(None if record is None else TaskRecord.unpack(record), ends)
+
+        head: TaskHead = self._read(look)
+        return head
+
+    def commit(self, record: TaskRecord, written: Written, edges: Sequence[EdgeBlob]) -> Receipt:
+        stage = StageWriter(self._staging, self._topic, self._application, self._incarnation, self._task, record)
+        try:
+            for topic, outputs in written:
+                stage.write(topic, outputs)
+            return stage.finish()
+        except BaseException:
+            stage.discard()
+            raise
+
+    def read_edges(self, record: TaskRecord) -> list[EdgeBlob]:
+        """Returns nothing: there is no batch of which some tasks have committed and others have not."""
+        return []
+
+    def close(self) -> None:
+        """Does nothing: what was staged goes with the next commit, or the next start."""
