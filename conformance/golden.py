@@ -111,7 +111,7 @@ def _run_packed(options: argparse.Namespace, lines: Mapping[Path, list[str]]) ->
 
     cases = [(line, functions_path(path)) for path, several in lines.items() for line in several]
     verdicts: dict[str, Verdict] = {}
-    packs = run_packs(cases, engine=options.engine, throwing=options.throwing, strict=options.strict, jobs=options.jobs)
+    packs = run_packs(cases, engine=options.engine, strict=options.strict, jobs=options.jobs)
     for packed in packs:
         if packed.not_run:
             print(f"not run ({len(packed.not_run)}): {', '.join(packed.not_run)}")

@@ -1,4 +1,4 @@
-"""Golden cases on Spark: hundreds of cases in a few queries, judged when their query has ended."""
+"""Golden cases on Spark: hundreds of cases side by side, judged when all have ended."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from golden_cases.case import Case, load_functions, parse
 from golden_cases.compare import Variant, building_difference, optimizations, variant
 from golden_cases.effects import EffectFile
 from golden_cases.judge import Again, Verdict, judge_run
-from golden_cases.spark import SparkRun, run_alone, run_together
+from golden_cases.spark import SparkRun, run_together
 from headrace.topology.levels import back_edges, levels
 
-_CASES_PER_QUERY = 100
+_CASES_PER_PACK = 100
 _RESTART_EVERY = 3
 
 
@@ -33,11 +33,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Pack:
-    """Runs that share a query, or, of cases that throw, only a process."""
+    """Runs that share jobs."""
 
     runs: tuple[Wanted, ...]
     engine: str
-    alone: bool
     strict: bool
 
 
@@ -52,13 +51,10 @@ class Packed:
     """Cases that are neither passed nor failed."""
 
 
-def run_packs(
-    cases: Sequence[tuple[str, Path]], *, engine: str, throwing: int, strict: bool, jobs: int
-) -> Iterator[Packed]:
-    """Runs cases, given as lines and the files of their functions; of those that throw only so many."""
+def run_packs(cases: Sequence[tuple[str, Path]], *, engine: str, strict: bool, jobs: int) -> Iterator[Packed]:
+    """Runs cases, given as lines and the files of their functions."""
     built: list[tuple[str, Verdict]] = []
     shapes: dict[int, list[Wanted]] = {}
-    throw: list[tuple[str, list[Wanted], list[tuple[int, Wanted]]]] = []
     not_run: list[str] = []
     for line, functions in cases:
         case_id, verdict = _judge_building(line, functions)
@@ -69,31 +65,14 @@ def run_packs(
         if not _can_run(case, engine):
             not_run.append(case_id)
             continue
-        runs = list(_variants(line, functions))
-        alone = [wanted for wanted, run in runs if run.throws]
-        together = [(_shape(run), wanted) for wanted, run in runs if not run.throws]
-        if alone:
-            throw.append((case_id, alone, together))
-        else:
-            for shape, wanted in together:
-                shapes.setdefault(shape, []).append(wanted)
-    # Each needs a query of its own, so only some run, from all over the file.
-    chosen = {number * len(throw) // throwing for number in range(throwing)} if throwing < len(throw) else None
-    lonely: list[Wanted] = []
-    for number, (case_id, alone, together) in enumerate(throw):
-        if chosen is not None and number not in chosen:
-            not_run.append(case_id)
-            continue
-        lonely += alone
-        for shape, wanted in together:
-            shapes.setdefault(shape, []).append(wanted)
+        for wanted, run in _variants(line, functions):
+            shapes.setdefault(_shape(run), []).append(wanted)
     yield Packed(built, 0.0, 0, tuple(not_run))
     # The deepest take longest, so they go first.
-    packs = [Pack(tuple(lonely), engine, alone=True, strict=strict)] if lonely else []
-    packs += [
-        Pack(several, engine, alone=False, strict=strict)
-        for _, together_runs in sorted(shapes.items(), reverse=True)
-        for several in _evenly(together_runs)
+    packs = [
+        Pack(several, engine, strict=strict)
+        for _, runs in sorted(shapes.items(), reverse=True)
+        for several in _evenly(runs)
     ]
     if jobs > 1 and len(packs) > 1:
         # A process that is forked would share the JVM of this one, if it has one.
@@ -129,7 +108,7 @@ def _variants(line: str, functions: Path) -> Iterator[tuple[Wanted, Variant]]:
 
 
 def _shape(run: Variant) -> int:
-    """Returns what runs of a query should have in common: it is as deep as its deepest, as long as its longest."""
+    """Returns what runs of a pack should have in common: it is as deep as its deepest, as long as its longest."""
     depth = len(levels(run.topology))
     # A step with back edges takes several micro-batches.
     return 4 if depth > 3 else 3 if back_edges(run.topology) else depth
@@ -137,7 +116,7 @@ def _shape(run: Variant) -> int:
 
 def _evenly(runs: Sequence[Wanted]) -> Iterator[tuple[Wanted, ...]]:
     """Divides runs into as few packs as possible, all about as large."""
-    packs = -(-len(runs) // _CASES_PER_QUERY)
+    packs = -(-len(runs) // _CASES_PER_PACK)
     for number in range(packs):
         yield tuple(runs[number * len(runs) // packs : (number + 1) * len(runs) // packs])
 
@@ -150,12 +129,7 @@ def run_pack(pack: Pack) -> Packed:
         runs = [_make(wanted, directory / f"effects-{number}") for number, wanted in enumerate(pack.runs)]
         on_spark = pack.engine == "spark"
         restart_every = _RESTART_EVERY if pack.engine == "tasks-restarted" else 0
-        if pack.alone:
-            batches = run_alone([spark for _, spark in runs], on_spark=on_spark)
-        else:
-            batches = run_together(
-                [spark for _, spark in runs], directory, on_spark=on_spark, restart_every=restart_every
-            )
+        batches = run_together([spark for _, spark in runs], directory, on_spark=on_spark, restart_every=restart_every)
     verdicts = [
         (str(run.case["id"]), _judge(run, spark, wanted, strict=pack.strict))
         for (run, spark), wanted in zip(runs, pack.runs, strict=True)

@@ -1,11 +1,10 @@
-"""Runs cases on Spark: many in one query, those that throw alone."""
+"""Runs cases on Spark: many side by side in one job per step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from golden_cases.case import Case
 from golden_cases.drive import Observed, innermost, java_name, rows, store_nodes
@@ -26,10 +25,10 @@ class SparkRun:
     effects: EffectFile
     observed: Observed = field(default_factory=Observed)
 
-    def hosted(self, prefix: str) -> Hosted:
+    def hosted(self, name: str) -> Hosted:
         outputs = sorted(self.case["outputs"])
         return Hosted(
-            prefix,
+            name,
             self.topology,
             self.config,
             dict.fromkeys([*self.case["topics"], *outputs], 1),
@@ -52,39 +51,23 @@ class SparkRun:
 
 
 def run_together(runs: Sequence[SparkRun], directory: Path, *, on_spark: bool, restart_every: int = 0) -> int:
-    """Runs cases in one query, none of which throws; returns how many micro-batches it took."""
-    hosted = [run.hosted(f"p{number}.") for number, run in enumerate(runs)]
+    """Runs cases side by side, those that throw included; returns how many jobs it took."""
+    hosted = [run.hosted(f"p{number}") for number, run in enumerate(runs)]
     hosting = Hosting(hosted, directory)
     try:
         hosting.run(on_spark=on_spark, restart_every=restart_every)
         for run, program in zip(runs, hosted, strict=True):
             run.take(program)
+            if program.failure is not None:
+                run.fail(program.failure)
+                continue
             run.observed.dropped = int(program.counters.get("dropped-records-total", 0))
-            stores = hosting.stores(program.prefix)
+            stores = hosting.stores(program.name)
             run.observed.stores = {name: rows(stores, run.case, node) for name, node in store_nodes(run.case)}
             stores.close()
     finally:
         hosting.close()
     return hosting.batches
-
-
-def run_alone(runs: Iterable[SparkRun], *, on_spark: bool) -> int:
-    """Runs cases that throw, each in a query of its own; returns how many micro-batches it took."""
-    batches = 0
-    for run in runs:
-        with TemporaryDirectory() as directory:
-            program = run.hosted("p.")
-            hosting = Hosting([program], Path(directory))
-            try:
-                hosting.run(on_spark=on_spark)
-                run.take(program)
-            except Exception as error:
-                run.take(program)
-                run.fail(error)
-            finally:
-                hosting.close()
-            batches += hosting.batches
-    return batches
 
 
 def _step(step: Case) -> Step:

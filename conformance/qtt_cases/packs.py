@@ -1,4 +1,4 @@
-"""Cases on Spark: many of them in one query, a record of each in every micro-batch.
+"""Cases on Spark: many of them side by side, a record of each in every job.
 
 The queries of a case run one after the other, because a later one reads what an earlier one wrote. So the first queries
 of all cases run together, then all the second ones, and so on.
@@ -30,11 +30,7 @@ class _Running:
     case: Case
     run: Run
     done: int = 0
-    failure: Exception | None = None
-
-    @property
-    def throws(self) -> bool:
-        return self.case["expectedException"] is not None
+    failure: BaseException | None = None
 
     def next(self) -> PersistentQuery | None:
         waiting = self.run.queries[self.done :]
@@ -50,11 +46,11 @@ class _Job:
     records: list[tuple[str, Output]]
     hosted: Hosted = field(init=False)
 
-    def host(self, prefix: str) -> Hosted:
+    def host(self, name: str) -> Hosted:
         topics = dict.fromkeys([*self.query.source_topics, self.query.sink_topic], 1)
         steps = [Step([(topic, [output])]) for topic, output in self.records]
         config = config_of(self.query)
-        self.hosted = Hosted(prefix, self.query.topology, config, topics, [self.query.sink_topic], steps)
+        self.hosted = Hosted(name, self.query.topology, config, topics, [self.query.sink_topic], steps)
         return self.hosted
 
     def finish(self) -> None:
@@ -85,37 +81,26 @@ def run_packs(
         for running in waiting
         if (query := running.next()) is not None
     ]:
-        together = [job for job in jobs if not job.running.throws]
-        for start in range(0, len(together), _QUERIES_PER_PACK):
-            _run_together(together[start : start + _QUERIES_PER_PACK], on_spark=on_spark, told=told)
-        for job in jobs:
-            if job.running.throws:
-                _run_together([job], on_spark=on_spark, told=told)
+        for start in range(0, len(jobs), _QUERIES_PER_PACK):
+            _run_together(jobs[start : start + _QUERIES_PER_PACK], on_spark=on_spark, told=told)
     for running in waiting:
         results[running.case["id"]] = _verdict(running)
     return [(case["id"], results[case["id"]]) for case in cases]
 
 
 def _run_together(jobs: Sequence[_Job], *, on_spark: bool, told: Callable[[str], None]) -> None:
-    try:
-        with TemporaryDirectory(prefix="qtt-") as folder:
-            hosting = Hosting([job.host(f"p{number}.") for number, job in enumerate(jobs)], Path(folder))
-            try:
-                hosting.run(on_spark=on_spark)
-            finally:
-                hosting.close()
-        told(f"{len(jobs)} queries in {hosting.batches} micro-batches, {hosting.seconds:.0f} s")
-    except Exception as error:
-        if len(jobs) == 1:
-            jobs[0].running.failure = error
-            return
-        # One of them fails the query of all: halves find it.
-        half = len(jobs) // 2
-        _run_together(jobs[:half], on_spark=on_spark, told=told)
-        _run_together(jobs[half:], on_spark=on_spark, told=told)
-        return
+    with TemporaryDirectory(prefix="qtt-") as folder:
+        hosting = Hosting([job.host(f"p{number}") for number, job in enumerate(jobs)], Path(folder))
+        try:
+            hosting.run(on_spark=on_spark)
+        finally:
+            hosting.close()
+    told(f"{len(jobs)} queries in {hosting.batches} jobs, {hosting.seconds:.0f} s")
     for job in jobs:
-        job.finish()
+        if job.hosted.failure is not None:
+            job.running.failure = job.hosted.failure
+        else:
+            job.finish()
 
 
 def _verdict(running: _Running) -> str | None:

@@ -1,72 +1,104 @@
-"""Runs programs on Spark, all of them in one query."""
+"""Programs on one executor: Spark's, the one in this process, or one that keeps starting anew."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import shutil
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from time import perf_counter
 
 from headrace import StreamsConfig
-from headrace.app.scripted.feed import Feed
 from headrace.app.scripted.hosted import Hosted
-from headrace.spark.batch import BatchReport
-from headrace.spark.layout import Program
-from headrace.spark.query import Query
-from headrace.spark.receipts import TaskReport
-from headrace.topics.embedded import EmbeddedLog
+from headrace.app.scripted.running import HostedPrograms
+from headrace.batches.application import Application
+from headrace.batches.executor import Executor, LocalExecutor
+from headrace.batches.plan import Plan
+from headrace.batches.reports import Outcome
 from spark_host.stores import LeftStores
-from spark_host.without_spark import run_without_spark
 
 # With one core there is one Python worker, which has every task open from one micro-batch to the next.
 _SETTINGS = {"spark.master": "local[1,1]", "spark.driver.memory": "1g"}
 
-OnBatch = Callable[[BatchReport, Sequence[TaskReport]], None]
+OnBatch = Callable[[], None]
 
 
 class Hosting:
-    """A log and a directory for programs that run together once."""
+    """A directory for programs that run together once."""
 
     def __init__(self, programs: Sequence[Hosted], directory: Path) -> None:
-        self._hosted = programs
+        self._programs = HostedPrograms(programs, directory)
         self._directory = directory
-        self._log = EmbeddedLog(directory / "log", sync="none")
-        for each in programs:
-            each.make_topics(self._log)
-        self.programs: dict[str, Program] = {each.prefix: each.program(self._log) for each in programs}
         self.seconds = 0.0
         self.batches = 0
 
-    def run(self, *, on_spark: bool = True, restart_every: int = 0, on_batch: OnBatch | None = None) -> None:
-        """Blocks until all scripts have ended; raises what a task has failed of.
+    def run(self, *, on_spark: bool = True, restart_every: int = 0) -> None:
+        """Blocks until all scripts have ended, or failed.
 
-        Without Spark the tasks run in this process; with ``restart_every`` they start anew after so many batches.
+        Without Spark the tasks run in this process; with ``restart_every`` they start anew after so many batches, and
+        some of them without their working copies.
         """
-        first = next(iter(self.programs.values()))
-        programs = {**self.programs, first.prefix: replace(first, config=_for_spark(first.config))}
-        checkpoint = self._directory / "checkpoint"
-        query = Query(programs, self._log, directory=self._directory / "state", checkpoint=checkpoint)
-        feed = Feed(query.application, self._hosted)
         begun = perf_counter()
+        executor = _spark(self._directory) if on_spark else _Restarting(restart_every)
         try:
-            if on_spark:
-                query.run(feed, on_batch=on_batch or _ignore)
-            else:
-                run_without_spark(query.application, feed, checkpoint / "plans", restart_every=restart_every)
+            self.batches = self._programs.run(executor)
         finally:
-            self.seconds, self.batches = perf_counter() - begun, feed.batches
+            executor.close()
+            self.seconds = perf_counter() - begun
 
-    def stores(self, prefix: str) -> LeftStores:
+    def stores(self, name: str) -> LeftStores:
         """Opens the stores of a program after the run."""
-        return LeftStores(self.programs[prefix], self._log, self._directory / "state")
+        programs = self._programs
+        return LeftStores(programs.layouts[name], programs.log(name), programs.state_directory(name))
 
     def close(self) -> None:
-        self._log.close()
+        self._programs.close()
 
 
-def _for_spark(config: StreamsConfig) -> StreamsConfig:
-    return replace(config, extras={**config.extras, **_SETTINGS})
+def _spark(directory: Path) -> Executor:
+    # Imported here: only this executor needs pyspark.
+    from headrace.spark.executor import SparkExecutor
+
+    return SparkExecutor(StreamsConfig.of(_SETTINGS), directory / "spark")
 
 
-def _ignore(_batch: BatchReport, _tasks: Sequence[TaskReport]) -> None:
-    """Nobody watches the micro-batches."""
+class _Restarting:
+    """The executor of this process, which forgets its open tasks now and then, and some of the working copies.
+
+    Blobs arrive in random order, as after a shuffle.
+    """
+
+    def __init__(self, restart_every: int) -> None:
+        self._restart_every = restart_every
+        self._random = Random(1)
+        self._below = LocalExecutor(arrange=self._random.shuffle)
+        self._applications: dict[str, Application] = {}
+        self._batches = 0
+
+    def add(self, application: Application) -> None:
+        self._applications[application.key] = application
+        self._below.add(application)
+
+    def remove(self, application: Application) -> None:
+        del self._applications[application.key]
+        self._below.remove(application)
+
+    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
+        if self._restart_every and self._batches % self._restart_every == self._restart_every - 1:
+            for application in self._applications.values():
+                self._restart(application)
+        self._batches += 1
+        return self._below.run(plans)
+
+    def _restart(self, application: Application) -> None:
+        self._below.remove(application)
+        for place in application.layout.tasks:
+            if self._random.random() < 0.5:
+                shutil.rmtree(application.directory / place.name, ignore_errors=True)
+        self._below.add(application)
+
+    def cancel(self) -> None:
+        self._below.cancel()
+
+    def close(self) -> None:
+        self._below.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
-from headrace.spark.batch import BatchReport
+from headrace.batches.reports import BatchReport
 from headrace.topics.log import Output, TopicLog
 
 if TYPE_CHECKING:

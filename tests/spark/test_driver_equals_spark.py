@@ -60,7 +60,7 @@ def on_driver(program: Program) -> tuple[Answers, Rows, dict[str, float]]:
 
 def on_spark(programs: Sequence[Program], directory: Path, **how: Any) -> list[tuple[Answers, Rows, dict[str, float]]]:
     hosted = [
-        Hosted(f"p{number}.", each.topology, each.config, each.topics, each.outputs, each.steps)
+        Hosted(f"p{number}", each.topology, each.config, each.topics, each.outputs, each.steps)
         for number, each in enumerate(programs)
     ]
     hosting = Hosting(hosted, directory)
@@ -68,7 +68,9 @@ def on_spark(programs: Sequence[Program], directory: Path, **how: Any) -> list[t
         hosting.run(**how)
         found = []
         for each in hosted:
-            stores = hosting.stores(each.prefix)
+            if each.failure is not None:
+                raise each.failure
+            stores = hosting.stores(each.name)
             answers = [{where: [raw[1:] for raw in raws] for where, raws in answer.items()} for answer in each.answers]
             counters = {"dropped-records-total": 0.0, "late-records-total": 0.0, **each.counters}
             found.append((answers, rows_of(stores.tasks), counters))

@@ -13,10 +13,15 @@ from headrace.topics.journal import DurableLog
 class Application:
     """The same in all processes, and in all micro-batches of a run."""
 
-    id: str
+    key: str
+    """Tells it from others on the same executor."""
     layout: Layout
     log: DurableLog
     directory: Path
     """Where its working copies are, on each machine its own."""
     incarnation: int
     """Of the driver: tasks of an earlier one are fenced."""
+
+    @property
+    def id(self) -> str:
+        return self.layout.config.application_id

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -13,6 +14,7 @@ from headrace.batches.batch_thread import BatchThread, Commits, LeftBehind
 from headrace.batches.executor import Executor
 from headrace.batches.housekeeping import Housekeeping
 from headrace.batches.layout import Layout
+from headrace.batches.planner import Planner
 from headrace.batches.reports import BatchReport
 from headrace.batches.run import ApplicationRun
 from headrace.config import StreamsConfig
@@ -96,7 +98,12 @@ class BatchEngine:
             return True
         layout = Layout.on(self._log, self._topology, self._config)
         self._check_grown(layout)
-        run = ApplicationRun(layout, self._log, self._directory, available_now=available_now, is_outdated=self._watch())
+        run = ApplicationRun(
+            layout,
+            self._log,
+            self._directory,
+            planner=partial(Planner, available_now=available_now, is_outdated=self._watch()),
+        )
         try:
             executor.add(run.application)
             try:
@@ -119,7 +126,7 @@ class BatchEngine:
                 else:
                     run.wait(_LONGEST_WAIT)
                 continue
-            outcome = executor.run({run.id: plan})[run.id]
+            outcome = executor.run({run.key: plan})[run.key]
             commits.begin()
             try:
                 report = run.commit(plan, outcome)

@@ -28,7 +28,7 @@ class Executor(Protocol):
         ...
 
     def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
-        """Runs a micro-batch of each application, by application id."""
+        """Runs a micro-batch of each application, by its key."""
         ...
 
     def cancel(self) -> None:
@@ -73,10 +73,10 @@ class LocalExecutor:
         self._runners: dict[str, tuple[Application, TaskRunner]] = {}
 
     def add(self, application: Application) -> None:
-        self._runners[application.id] = application, TaskRunner(application, check=self._check)
+        self._runners[application.key] = application, TaskRunner(application, check=self._check)
 
     def remove(self, application: Application) -> None:
-        self._runners.pop(application.id)[1].close()
+        self._runners.pop(application.key)[1].close()
 
     def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
         return {name: self._run(plan, *self._runners[name]) for name, plan in plans.items()}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 from headrace.batches.application import Application
 from headrace.batches.layout import Layout
@@ -13,12 +14,29 @@ from headrace.batches.plan import Plan
 from headrace.batches.planner import Planner
 from headrace.batches.reports import BatchReport, Outcome, TaskReport
 from headrace.errors import IncompatibleTopologyError, RetriableError
-from headrace.topics.journal import DurableLog
+from headrace.topics.journal import DurableLog, JournalState
+from headrace.topics.log import Offsets
 
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
 """Pause before a batch is tried again that has failed because somebody was away."""
+
+
+class PlanSource(Protocol):
+    """Who decides what the next micro-batch is: the planner, or a script."""
+
+    lag: int
+    begun_at: Offsets
+    finished: bool
+    outdated: bool
+
+    def next_plan(self, batch_id: int) -> Plan | None: ...
+    def wait(self, longest_s: float) -> None: ...
+    def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None: ...
+
+
+MakePlanner: TypeAlias = Callable[[Layout, DurableLog, JournalState], PlanSource]
 
 
 class ApplicationRun:
@@ -30,15 +48,16 @@ class ApplicationRun:
         log: DurableLog,
         directory: Path,
         *,
-        available_now: bool = False,
-        is_outdated: Callable[[], bool] | None = None,
+        key: str | None = None,
+        planner: MakePlanner = Planner,
     ) -> None:
         self.id = layout.config.application_id
+        self.key = self.id if key is None else key
         self._journal = log.open_journal(self.id, [place.name for place in layout.tasks])
         try:
             state = self._journal.state
-            self.application = Application(self.id, layout, log, directory, self._journal.incarnation)
-            self._planner = Planner(layout, log, state, available_now=available_now, is_outdated=is_outdated)
+            self.application = Application(self.key, layout, log, directory, self._journal.incarnation)
+            self._planner = planner(layout, log, state)
             self._next_id = state.batch_id + 1
             self._pending = None if state.begun is None else self._checked(Plan.unpack(state.begun))
         except BaseException:

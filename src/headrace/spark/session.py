@@ -108,12 +108,6 @@ def spark_settings(config: StreamsConfig, *, partitions: int, directory: Path) -
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if here:
         settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(worker_path(sys.path))
-    if _is_local_path(config.checkpoint_dir):
-        # Spark's default forks two processes for every file it writes. This one is for one writer on a local disk:
-        # the application holds a lock.
-        settings["spark.sql.streaming.checkpointFileManagerClass"] = _LOCAL_FILE_MANAGER
-        # Hadoop's local file system writes and checks sums of its own, and forks a process for every file it makes.
-        settings["spark.sql.streaming.checkpoint.fileChecksum.enabled"] = "false"
     return (
         settings
         | own

@@ -1,6 +1,5 @@
-"""Programs that run by a script of inputs and clock steps, many of them in one Spark query.
+"""Programs that run by a script of inputs and clock steps, any number of them side by side.
 
-``hosted`` is a program with its script and its answers, ``feed`` plans the micro-batches. A start of Spark costs
-seconds and a micro-batch tenths of one, so programs share both: the cases of ``headrace test --engine spark``, and the
-golden cases.
+``hosted`` is a program with its script and its answers, ``script`` plans its micro-batches, ``running`` runs many of
+them on one executor: the cases of ``headrace test --engine spark``, and the golden cases.
 """

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from headrace.app.topics import internal_topics
 from headrace.config import StreamsConfig
-from headrace.spark.layout import Program
 from headrace.topics.log import Output, Raw, TopicLog, TopicPartition
 from headrace.topology.topology import Topology
 
@@ -29,8 +28,8 @@ def nothing(_step: int) -> None:
 class Hosted:
     """One program among many. A step is over when no topic that the program reads has anything unread."""
 
-    prefix: str
-    """Before its tasks and topics; the program itself never sees it."""
+    name: str
+    """Tells it from the others; the program itself never sees it."""
     topology: Topology
     config: StreamsConfig
     partitions: Mapping[str, int]
@@ -43,18 +42,17 @@ class Hosted:
     """For each step, what was written to the watched topics."""
     counters: dict[str, float] = field(default_factory=dict)
     now_ms: int = 0
+    failure: BaseException | None = None
+    """What ended it before its script was through."""
 
     def make_topics(self, log: TopicLog) -> None:
         """Creates all topics, internal ones included."""
         for topic, count in self.partitions.items():
-            log.create_topic(self.prefix + topic, partitions=count)
+            log.create_topic(topic, partitions=count)
         for wanted in internal_topics(self.topology, self.config, self.partitions):
-            log.create_topic(self.prefix + wanted.name, partitions=wanted.partitions, configs=wanted.configs)
-
-    def program(self, log: TopicLog) -> Program:
-        return Program.on(log, self.topology, self.config, prefix=self.prefix)
+            log.create_topic(wanted.name, partitions=wanted.partitions, configs=wanted.configs)
 
     @property
     def answered(self) -> Sequence[TopicPartition]:
-        """The watched partitions, named as in the log."""
-        return [(self.prefix + topic, each) for topic in self.watched for each in range(self.partitions[topic])]
+        """The watched partitions."""
+        return [(topic, each) for topic in self.watched for each in range(self.partitions[topic])]
