@@ -6,13 +6,11 @@
 Lists each failing case with its first difference and ends with ``N passed, M failed``; exit status 1 if any failed.
 
 Engines: ``driver`` and ``disk`` are the test driver, with stores in memory and on disk; ``batched`` is the test driver
-with micro-batches. ``spark`` is Spark, many cases in one query; ``tasks`` runs the same tasks without Spark, and
+with micro-batches. ``spark`` is Spark, many cases in one job; ``tasks`` runs the same tasks without Spark, and
 ``tasks-restarted`` lets them start anew from the committed state every few micro-batches. A run of micro-batches may
 differ from the recorded one within the rules of ``golden_cases/rules.py``: then it must be exactly that of the batched
 driver, and this one must give all that was recorded once the rule's cause is taken away. How many cases fell under
-which rule, and how many of the topics and stores they touch still end in the recorded table, is printed. Cases that
-throw need a query of their own: ``--throwing`` says how many of them run; the others are listed as not run, and count
-neither as passed nor as failed.
+which rule, and how many of the topics and stores they touch still end in the recorded table, is printed.
 """
 
 from __future__ import annotations
@@ -130,9 +128,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--ids", help="only these cases, separated by commas")
     parser.add_argument("--sample", type=int, metavar="N", help="only so many cases, spread over all of them")
-    parser.add_argument(
-        "--throwing", type=int, default=3, metavar="N", help="on Spark: how many of the cases that throw (default: 3)"
-    )
     parser.add_argument("--describe-only", action="store_true", help="build and describe the topologies, run nothing")
     parser.add_argument("--strict", action="store_true", help="compare dropped counts of windowed topologies, too")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
