@@ -24,7 +24,7 @@ from benchmarks.engine_programs import FURTHER, PROGRAMS
 from benchmarks.process_tree import tree, wait_until_gone
 from headrace import StreamsConfig
 from headrace.app.streams import Streams
-from headrace.spark.batch import BatchReport
+from headrace.batches.reports import BatchReport
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -175,12 +175,7 @@ class LiveTask:
             topic = self._changelogs.get(name)
             if topic is None:
                 continue
-            store = self.task.stores[name]
-            headers = store.changelog_headers
-            records: list[Output] = [
-                (partition, now_ms if time_ms is None else time_ms, key, value, () if value is None else headers)
-                for key, value, time_ms in store.changelog_records(each)
-            ]
+            records = self.task.stores[name].changelog_outputs(each, partition, now_ms)
             if records:
                 found.append((topic, records))
         return found

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn, Protocol
 from headrace.errors import InvalidStateStoreError, UnsupportedOperationError
 from headrace.state.changes import Changes
 from headrace.state.engine import Engine
+from headrace.topics.log import Output
 
 # Key and value as Kafka's changelog topics have them, and the record's timestamp where the format has one.
 ChangelogRecord = tuple[bytes, bytes | None, int | None]
@@ -98,6 +99,18 @@ class Store:
     def changelog_records(self, changes: Changes) -> list[ChangelogRecord]:
         """Returns changes of the engine as records of the store's changelog topic."""
         raise NotImplementedError
+
+    def changelog_outputs(self, changes: Changes, partition: int, now_ms: int) -> list[Output]:
+        """Returns changes of the engine as they are written to a partition of the changelog topic.
+
+        ``now_ms`` is the time of records whose format has none. Stores with many rows make them without a step of
+        Python for each.
+        """
+        headers = self.changelog_headers
+        return [
+            (partition, now_ms if time_ms is None else time_ms, key, value, () if value is None else headers)
+            for key, value, time_ms in self.changelog_records(changes)
+        ]
 
     def restore(self, records: Iterable[ChangelogRecord]) -> None:
         """Writes records of the store's changelog topic into the store."""

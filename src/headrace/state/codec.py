@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from struct import Struct
 from typing import Any, NamedTuple
@@ -101,6 +101,17 @@ def timestamp_of(data: bytes) -> int:
     """
     timestamp_ms: int = _TIMESTAMP.unpack_from(data)[0]
     return timestamp_ms
+
+
+def timed_rows(rows: Mapping[bytes, bytes | None], now_ms: int) -> tuple[Sequence[int], list[bytes | None]]:
+    """Returns the times and the values of rows that begin with a timestamp; a deletion has the time ``now_ms``.
+
+    >>> timed_rows({b"a": pack_timestamp(5) + b"value", b"b": None}, 9)
+    ((5, 9), [b'value', None])
+    """
+    now = pack_timestamp(now_ms)
+    times = Struct(f">{len(rows)}q").unpack(b"".join([now if row is None else row[:8] for row in rows.values()]))
+    return times, [None if row is None else row[8:] for row in rows.values()]
 
 
 KEY_END = b"\0\1"

@@ -14,6 +14,7 @@ _TIME, _SEQUENCE_NAME = b"\0observed", b"\0sequence"
 CLOCK_ROWS = (_TIME, _SEQUENCE_NAME)
 """Rows that are no one's data: the clock of a store, and the number that was given last."""
 _SEQUENCE = Struct(">I")
+_NO_SEQUENCE = _SEQUENCE.pack(0)
 _NEVER = -1
 
 
@@ -133,6 +134,14 @@ class Layout:
         if self.time_first:
             return unescape(name[1 + size : end]), self._times.unpack_from(name, 1), sequence
         return unescape(name[9 : end - size]), self._times.unpack_from(name, end - size), sequence
+
+    def changelog_keys(self, names: Iterable[bytes]) -> list[bytes]:
+        """Returns the keys of changelog records of rows with one time: key bytes, time and sequence number."""
+        if self.time_first:
+            return [unescape(name[9:]) + name[1:9] + _NO_SEQUENCE for name in names]
+        if self._numbered:
+            return [name[9:-14].replace(b"\0\xff", b"\0") + name[-12:] for name in names]
+        return [name[9:-10].replace(b"\0\xff", b"\0") + name[-8:] + _NO_SEQUENCE for name in names]
 
     def split_index(self, name: bytes) -> tuple[bytes, tuple[int, ...]]:
         """Returns key bytes and times of a row of the index."""

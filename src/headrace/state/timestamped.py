@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from typing import Any, ClassVar, Generic, TypeVar
 
 from headrace.record import ValueAndTimestamp
 from headrace.state.base import LATEST, ChangelogRecord, HeaderPairs, TaskLink
 from headrace.state.cache import CacheBudget, entry_size
 from headrace.state.changes import Changes
-from headrace.state.codec import UNKNOWN_TIMESTAMP, Codec, pack_timestamp, pair_codec, timestamp_of
+from headrace.state.codec import UNKNOWN_TIMESTAMP, Codec, pack_timestamp, pair_codec, timed_rows, timestamp_of
 from headrace.state.engine import Engine
 from headrace.state.key_value import KeyValueStore, merge
 from headrace.state.lru import LruEngine
+from headrace.topics.log import Output
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -147,6 +149,12 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
         return [
             (key, None, None) if row is None else (key, row[8:], timestamp_of(row)) for key, row in changes.rows.items()
         ]
+
+    def changelog_outputs(self, changes: Changes, partition: int, now_ms: int) -> list[Output]:
+        if not self._with_timestamp:
+            return super().changelog_outputs(changes, partition, now_ms)
+        times, values = timed_rows(changes.rows, now_ms)
+        return list(zip(repeat(partition), times, changes.rows, values, repeat(())))
 
     def restore(self, records: Iterable[ChangelogRecord]) -> None:
         if not self._with_timestamp:

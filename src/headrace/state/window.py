@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from struct import Struct
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -11,18 +12,19 @@ from headrace.record import KeyValue, ValueAndTimestamp
 from headrace.state.base import ChangelogRecord, TaskLink
 from headrace.state.cache import CacheBudget
 from headrace.state.changes import Changes
-from headrace.state.codec import UNKNOWN_TIMESTAMP, Codec, pack_timestamp, pair_codec, timestamp_of
+from headrace.state.codec import UNKNOWN_TIMESTAMP, Codec, pack_timestamp, pair_codec, timed_rows, timestamp_of
 from headrace.state.duplicates import DuplicateRows
 from headrace.state.engine import Engine
 from headrace.state.faces import ReadOnlyWindowStore
 from headrace.state.iterators import KeyValueIterator
 from headrace.state.segmented import SegmentedStore
 from headrace.state.segmented_rows import RestoredRow
-from headrace.state.segments import DATA, Layout, Segments
+from headrace.state.segments import CLOCK_ROWS, DATA, Layout, Segments
 from headrace.state.suppliers import WindowSupplier
 from headrace.state.times import Time, as_ms
 from headrace.state.window_cache import WindowCache, windows_of
 from headrace.state.window_rows import ScannedRow, WindowRow, WindowRows
+from headrace.topics.log import Output
 from headrace.windows import Window, Windowed
 
 K = TypeVar("K")
@@ -196,16 +198,29 @@ class WindowStore(SegmentedStore, Generic[K, V]):
         return ReadOnlyWindowStore(self)
 
     def changelog_records(self, changes: Changes) -> list[ChangelogRecord]:
-        records: list[ChangelogRecord] = []
-        for name, data in changes.rows.items():
-            if name.startswith(DATA):
-                key, (start_ms,), sequence = self._rows.layout.split(name)
-                changelog_key = key + _CHANGELOG_TAIL.pack(start_ms, sequence)
-                if data is None or not self._timestamps:
-                    records.append((changelog_key, data, None))
-                else:
-                    records.append((changelog_key, data[8:], timestamp_of(data)))
-        return records
+        rows = self._data_rows(changes)
+        keys = self._rows.layout.changelog_keys(rows)
+        if not self._timestamps:
+            return list(zip(keys, rows.values(), repeat(None)))
+        return [
+            (key, None, None) if row is None else (key, row[8:], timestamp_of(row))
+            for key, row in zip(keys, rows.values(), strict=True)
+        ]
+
+    def changelog_outputs(self, changes: Changes, partition: int, now_ms: int) -> list[Output]:
+        rows = self._data_rows(changes)
+        keys = self._rows.layout.changelog_keys(rows)
+        times: Iterable[int] = repeat(now_ms)
+        values: Iterable[bytes | None] = rows.values()
+        if self._timestamps:
+            times, values = timed_rows(rows, now_ms)
+        return list(zip(repeat(partition), times, keys, values, repeat(())))
+
+    def _data_rows(self, changes: Changes) -> dict[bytes, bytes | None]:
+        """Returns the changes of rows, without those of the index and of the clock."""
+        if self._rows.layout.time_first:
+            return {name: row for name, row in changes.rows.items() if name.startswith(DATA)}
+        return {name: row for name, row in changes.rows.items() if name not in CLOCK_ROWS}
 
     def restore(self, records: Iterable[ChangelogRecord]) -> None:
         self._rows.restore(map(self._restored, records))

@@ -49,7 +49,8 @@ partitioner, or create the topic with more partitions
     if not outputs:
         return
     partitions = topic.partitions
-    explicit = set(map(_partition_of, outputs)) - {None}
+    named = set(map(_partition_of, outputs))
+    explicit = named - {None}
     _check(topic, explicit)
     keyless = None in map(_key_of, outputs)
     if keyless and topic.is_compacted:
@@ -60,6 +61,10 @@ partitioner, or create the topic with more partitions
         raise TopicError(message)
     if partitions == 1:
         yield 0, outputs
+        return
+    if len(explicit) == len(named) == 1:
+        # As in a changelog, to which a task writes one partition.
+        yield explicit.pop(), outputs
         return
     rooms: list[list[Output]] = [[] for _ in range(partitions)]
     put = [room.append for room in rooms]
