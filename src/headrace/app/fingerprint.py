@@ -34,11 +34,14 @@ class Fingerprint:
     """The sub-topologies that have tasks, by id. Functions and stateless operators are not in it."""
 
     parts: Mapping[int, Part]
-    keeps_state: bool = True
-    """Whether tasks remember anything from batch to batch, in stores or otherwise: it decides what Spark runs."""
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether any task has a store; if none has, it does not matter which task reads which partition."""
+        return any(part.stores for part in self.parts.values())
 
     @classmethod
-    def of(cls, topology: Topology, external: Mapping[str, int], *, keeps_state: bool = True) -> Fingerprint:
+    def of(cls, topology: Topology, external: Mapping[str, int]) -> Fingerprint:
         """Takes the fingerprint of a topology, given the partitions of the topics of others.
 
         >>> from headrace import Materialized, StreamsBuilder
@@ -54,8 +57,7 @@ class Fingerprint:
                 part.id: _part(topology, part, depth[part.id], tasks[part.id], counts)
                 for part in topology.subtopologies()
                 if not part.is_global
-            },
-            keeps_state,
+            }
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -70,7 +72,7 @@ class Fingerprint:
             }
             for number, part in self.parts.items()
         }
-        return {"keeps_state": self.keeps_state, "subtopologies": parts}
+        return {"subtopologies": parts}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Fingerprint:
@@ -85,8 +87,7 @@ class Fingerprint:
                     dict(part["stores"]),
                 )
                 for number, part in found["subtopologies"].items()
-            },
-            bool(found["keeps_state"]),
+            }
         )
 
 
@@ -137,11 +138,6 @@ _Problem = tuple[str, str]
 
 def _problems(old: Fingerprint, new: Fingerprint) -> Iterator[_Problem]:
     """Stores first: where they went explains the rest."""
-    if old.keeps_state != new.keeps_state:
-        kept, keeps = ("something", "nothing") if old.keeps_state else ("nothing", "something")
-        what = f"its tasks remembered {kept} from batch to batch and now remember {keeps}"
-        remedy = "processors and timestamp extractors of one's own, stores and repartitions need a memory: keep to it"
-        yield what, remedy
     yield from _moved(old, new)
     for number in sorted(old.parts.keys() | new.parts.keys()):
         before, after = old.parts.get(number), new.parts.get(number)

@@ -49,10 +49,6 @@ class DirectoryLock:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
-    def forget_application(self) -> None:
-        """Makes the directory one that any application may take."""
-        self._write(b"")
-
     def write_owner(self, application: str) -> None:
         """Says in the file who has the lock."""
         owner = {"application": application, "pid": os.getpid(), "host": socket.gethostname()}
@@ -79,7 +75,7 @@ def lock_directory(directory: Path, application: str) -> DirectoryLock:
         if before != application:
             message = (
                 f"'{directory}' belongs to the application '{before}', and this is '{application}'; "
-                "give each application its own state_dir or checkpoint_dir"
+                "give each application its own state_dir"
             )
             raise StateDirectoryError(message)
         lock.write_owner(application)
@@ -90,16 +86,13 @@ def lock_directory(directory: Path, application: str) -> DirectoryLock:
 
 
 @contextmanager
-def locked(directories: list[Path], application: str) -> Iterator[list[DirectoryLock]]:
-    """Holds directories for a while."""
-    locks: list[DirectoryLock] = []
+def locked(directory: Path, application: str) -> Iterator[DirectoryLock]:
+    """Holds a directory for a while."""
+    lock = lock_directory(directory, application)
     try:
-        for directory in directories:
-            locks.append(lock_directory(directory, application))
-        yield locks
+        yield lock
     finally:
-        for lock in locks:
-            lock.release()
+        lock.release()
 
 
 def _open_locked(path: Path, application: str) -> int:

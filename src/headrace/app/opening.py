@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from headrace.app.application_file import ApplicationFile
+from headrace.app.description import Description
 from headrace.app.fingerprint import Fingerprint, check_compatible
 from headrace.app.lock import locked
 from headrace.app.places import application_directory, open_log
 from headrace.app.reset import finish_reset
 from headrace.app.topics import check_sources, external_partitions, internal_topics, make_internal, make_outputs
+from headrace.batches.inputs import check_inputs, input_ids
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError
 from headrace.topics.journal import DurableLog
@@ -30,8 +31,8 @@ class Opened:
 
     log: DurableLog
     directory: Path
-    descriptors: tuple[int, ...]
-    """Of the locks, for children that hold them as well."""
+    descriptor: int
+    """Of the lock on the directory, for children that hold it as well."""
     _held: ExitStack
 
     @classmethod
@@ -39,12 +40,12 @@ class Opened:
         """Takes the application's directory and log, and prepares both; a given log is not closed in the end."""
         directory = application_directory(config)
         with ExitStack() as held:
-            locks = held.enter_context(locked([directory], config.application_id))
+            lock = held.enter_context(locked(directory, config.application_id))
             if log is None:
                 log = open_log(config)
                 held.callback(log.close)
             _prepare(topology, config, log, directory)
-            return cls(log, directory, tuple(lock.descriptor for lock in locks), held.pop_all())
+            return cls(log, directory, lock.descriptor, held.pop_all())
         raise AssertionError  # for type checkers, which think that the stack may swallow an error
 
     def close(self) -> None:
@@ -56,26 +57,28 @@ class Opened:
 
 
 def _prepare(topology: Topology, config: StreamsConfig, log: DurableLog, directory: Path) -> None:
-    file = _saved(config, log, directory)
-    check_sources(topology, external_partitions(topology, config.application_id, log))
-    make_outputs(topology, config, log, external_partitions(topology, config.application_id, log))
+    known, application = _known(config, log, directory), config.application_id
+    check_sources(topology, external_partitions(topology, application, log))
+    make_outputs(topology, config, log, external_partitions(topology, application, log))
     # A pattern may match what was just made.
-    external = external_partitions(topology, config.application_id, log)
+    external = external_partitions(topology, application, log)
     fingerprint = Fingerprint.of(topology, external)
-    if file is not None:
-        check_compatible(config.application_id, file.topology, fingerprint)
+    inputs = input_ids(topology, application, log)
+    if known is not None:
+        check_inputs(application, known.input_ids, inputs)
+        check_compatible(application, known.topology, fingerprint)
     wanted = internal_topics(topology, config, external)
-    before = () if file is None else file.internal_topics
+    before = () if known is None else known.internal_topics
     make_internal(wanted, config, log, before)
     names = tuple(dict.fromkeys([*before, *(topic.name for topic in wanted)]))
-    now = ApplicationFile(config.application_id, fingerprint, names)
-    if now != file:
-        now.write(directory)
+    now = Description(application, fingerprint, names, inputs)
+    if now != known:
+        now.write(log)
 
 
-def _saved(config: StreamsConfig, log: DurableLog, directory: Path) -> ApplicationFile | None:
-    """Returns what the directory says of itself; on a machine where the application never ran, nothing."""
-    file, application = ApplicationFile.read(directory), config.application_id
+def _known(config: StreamsConfig, log: DurableLog, directory: Path) -> Description | None:
+    """Returns what the log knows of the application."""
+    application = config.application_id
     if (directory / _FORMER_CHECKPOINT).exists():
         message = (
             f"application '{application}': '{directory / _FORMER_CHECKPOINT}' is a checkpoint of an earlier version of "
@@ -83,10 +86,9 @@ def _saved(config: StreamsConfig, log: DurableLog, directory: Path) -> Applicati
             f"`headrace reset {application}`, or go on with the earlier version"
         )
         raise StateDirectoryError(message)
-    if file is not None:
-        file.check_owner(directory, application)
-        if file.is_resetting:
-            logger.info("application '%s': finishing a reset that was interrupted", application)
-            finish_reset(file, config, log)
-            return None
-    return file
+    known = Description.read(log, application)
+    if known is not None and known.is_resetting:
+        logger.info("application '%s': finishing a reset that was interrupted", application)
+        finish_reset(known, config, log)
+        return None
+    return known

@@ -1,8 +1,8 @@
 """Starting over: what an application has saved is deleted, in an order that a crash cannot hurt.
 
-The journal and the changelogs must never disagree. So the first step writes into ``application.json`` that a reset has
-begun, and the last one removes that file. Whatever is found with such a file, by a start or by another reset, is reset
-again from the beginning; every step can be repeated.
+The journal and the changelogs must never disagree. So the first step writes into the description of the application
+that a reset has begun, and the last one removes that. Whatever is found with such a description, by a start or by
+another reset, is reset again from the beginning; every step can be repeated.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from headrace.app.application_file import ApplicationFile, remove, sync_directory
+from headrace.app.description import Description
 from headrace.app.fingerprint import Fingerprint
 from headrace.app.lock import locked
 from headrace.app.places import application_directory, unusable
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError, UnknownTopicError
 from headrace.query.roster import is_roster, roster_topic
+from headrace.topics.journal import DurableLog
 from headrace.topics.log import TopicLog
 from headrace.topology.graph import Graph
 from headrace.topology.nodes import SinkNode, SourceNode
@@ -27,31 +28,30 @@ from headrace.topology.nodes import SinkNode, SourceNode
 logger = logging.getLogger(__name__)
 
 # What tasks keep: their own stores, the copies of global tables, and the checkpoint of an earlier version.
-_WORKING_COPY = re.compile(r"-?\d+_\d+|global|views|checkpoint")
+_WORKING_COPY = re.compile(r"-?\d+_\d+|global|views|checkpoint|application\.json")
 
 
 def reset_application(
-    config: StreamsConfig, log: TopicLog, internal_topics: Iterable[str] = (), *, topology: Graph | None = None
+    config: StreamsConfig, log: DurableLog, internal_topics: Iterable[str] = (), *, topology: Graph | None = None
 ) -> None:
     """Deletes what an application has saved, so that its next start reads its input from the beginning.
 
     Its journal, its internal topics, its working copies and its views go; the topics that it reads and writes stay: the
-    ``topology``, where it is known, names them. ``internal_topics`` are deleted besides those that its directory names.
+    ``topology``, where it is known, names them. ``internal_topics`` are deleted besides those that the log knows of.
     Nobody may be running it.
     """
-    directory = application_directory(config)
-    with locked([directory], config.application_id):
+    application = config.application_id
+    with locked(application_directory(config), application):
         try:
-            file = ApplicationFile.read(directory)
+            found = Description.read(log, application)
         except StateDirectoryError as error:
             logger.warning("reset goes on without the names of internal topics: %s", error)
-            file = None
-        file = file or ApplicationFile(config.application_id, Fingerprint({}))
-        file.check_owner(directory, config.application_id)
-        views = topics_of_views(config.application_id, log)
+            found = None
+        found = found or Description(application, Fingerprint({}))
+        views = topics_of_views(application, log)
         views = [topic for topic in views if topology is None or not _names(topology, topic)]
-        topics = dict.fromkeys([*file.internal_topics, *internal_topics, *views])
-        finish_reset(ApplicationFile(file.application, file.topology, tuple(topics)), config, log)
+        topics = dict.fromkeys([*found.internal_topics, *internal_topics, *views])
+        finish_reset(Description(application, found.topology, tuple(topics)), config, log)
 
 
 def topics_of_views(application_id: str, log: TopicLog) -> list[str]:
@@ -68,18 +68,18 @@ def _names(topology: Graph, topic: str) -> bool:
     )
 
 
-def finish_reset(file: ApplicationFile, config: StreamsConfig, log: TopicLog) -> None:
-    """Resets an application whose directories are locked by the caller; see the top for the order."""
+def finish_reset(description: Description, config: StreamsConfig, log: DurableLog) -> None:
+    """Resets an application whose directory is locked by the caller; see the top for the order."""
     directory = application_directory(config)
-    file.resetting().write(directory)
-    log.reset_application(config.application_id)
-    for topic in file.internal_topics:
+    description.resetting().write(log)
+    for topic in description.internal_topics:
         try:
             log.delete_topic(topic)
         except UnknownTopicError:
             logger.debug("topic '%s' is gone already", topic)
     _delete(path for path in _entries(directory) if _WORKING_COPY.fullmatch(path.name))
-    remove(directory)
+    # The description goes with the journal.
+    log.reset_application(config.application_id)
 
 
 def _entries(directory: Path) -> list[Path]:
@@ -98,7 +98,6 @@ def _delete(paths: Iterable[Path]) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-            sync_directory(path.parent)
         except FileNotFoundError:
             continue
         except OSError as error:

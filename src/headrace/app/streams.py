@@ -157,7 +157,7 @@ class Streams(Queries):
             opened.log,
             listener=self,
             directory=opened.directory,
-            keep_open=opened.descriptors,
+            keep_open=(opened.descriptor,),
         )
         with self._engine_lock:
             self._engine = engine

@@ -13,14 +13,14 @@ from typing import Any, Protocol, TypeAlias
 from headrace.batches.batch_thread import BatchThread, Commits, LeftBehind
 from headrace.batches.executor import Executor
 from headrace.batches.housekeeping import Housekeeping
+from headrace.batches.inputs import check_inputs, input_ids, input_partitions
 from headrace.batches.layout import Layout
 from headrace.batches.planner import Planner
 from headrace.batches.reports import BatchReport
 from headrace.batches.run import ApplicationRun
 from headrace.config import StreamsConfig
-from headrace.errors import IncompatibleTopologyError, ProcessorStateError
+from headrace.errors import IncompatibleTopologyError, ProcessorStateError, UnknownTopicError
 from headrace.topics.journal import DurableLog
-from headrace.topology.queryable import topics_of_others
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ class BatchEngine:
         """Complains if tasks with state were given other partitions while the application ran."""
         tasks = {place.name for place in layout.tasks}
         if self._tasks not in (None, tasks) and self._topology.state_stores:
-            grown = ", ".join(f"'{topic}' with {n} partitions" for topic, n in sorted(self._read_topics().items()))
+            grown = ", ".join(f"'{topic}' with {n} partitions" for topic, n in sorted(self._inputs().items()))
             message = (
                 f"application '{self._config.application_id}': the topics that it reads have got other partitions, or "
                 f"a pattern matches one with more of them ({grown}), so keys would go to other tasks than those that "
@@ -174,20 +174,22 @@ class BatchEngine:
 
     def _watch(self) -> Callable[[], bool]:
         """Returns how to find out that there are other topics or partitions to read than before."""
-        before = self._read_topics()
+        before, ids = self._inputs(), input_ids(self._topology, self._config.application_id, self._log)
 
         def is_outdated() -> bool:
-            now = self._read_topics()
-            # One that is gone is missed where it is read.
+            now = self._inputs()
+            try:
+                found = input_ids(self._topology, self._config.application_id, self._log)
+            except UnknownTopicError:
+                # One that is gone is missed where it is read.
+                return False
+            check_inputs(self._config.application_id, ids, found)
             return any(before.get(topic) != partitions for topic, partitions in now.items())
 
         return is_outdated
 
-    def _read_topics(self) -> dict[str, int]:
-        """Returns the topics of others that sources read, and how many partitions they have."""
-        sources, counts = self._topology.source_nodes, self._log.partition_counts()
-        others = topics_of_others(self._topology, self._config.application_id, counts)
-        return {topic: counts[topic] for topic in others if any(source.reads(topic) for source in sources)}
+    def _inputs(self) -> dict[str, int]:
+        return input_partitions(self._topology, self._config.application_id, self._log)
 
     def _check_alone(self) -> None:
         left = _left_behind.get(self._directory)

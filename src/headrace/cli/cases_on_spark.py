@@ -1,27 +1,26 @@
-"""Runs cases on Spark: all of them in one query, each with topics and a clock of its own.
+"""Runs cases on Spark: all of them side by side, each with a log and a clock of its own.
 
 The records of a step are read one after the other, a micro-batch for each, so that a case means the same here and on
-the test driver. A case that throws ends the query; then those that were not through run again, each alone.
+the test driver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from headrace.app.scripted.feed import Feed
 from headrace.app.scripted.hosted import Hosted
 from headrace.app.scripted.hosted import Step as Moment
+from headrace.app.scripted.running import HostedPrograms
 from headrace.cli.case_files import Case, CaseFile, Step
 from headrace.cli.cases import Formats, Outcome, difference, inputs_of, watched
 from headrace.cli.targets import load_topology
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
-from headrace.spark.query import Query
-from headrace.topics.embedded import EmbeddedLog
+from headrace.spark.executor import SparkExecutor
 from headrace.topics.log import Output
 from headrace.topology import Topology
 
@@ -58,13 +57,13 @@ class _Run:
                 self.moments.append((index, Moment(advance_ms=step.advance_ms)))
             self.moments += [(index, Moment([(topic, [record])])) for topic, record in records]
 
-    def hosted(self, prefix: str) -> Hosted:
+    def hosted(self, name: str) -> Hosted:
         written = {node.topic for node in self.topology.sink_nodes if isinstance(node.topic, str)}
         topics = {*inputs_of(self.topology), *written, *watched(self.case)}
         topics |= {topic for _, moment in self.moments for topic, _ in moment.records}
         external = sorted(topic for topic in topics if not self.topology.is_internal(topic))
         moments = [moment for _, moment in self.moments]
-        return Hosted(prefix, self.topology, self.config, dict.fromkeys(external, 1), watched(self.case), moments)
+        return Hosted(name, self.topology, self.config, dict.fromkeys(external, 1), watched(self.case), moments)
 
     def outcome(self, hosted: Hosted) -> Outcome:
         """Compares what the program has answered."""
@@ -98,19 +97,13 @@ def run_files_on_spark(files: Sequence[CaseFile]) -> Iterator[tuple[CaseFile, Ou
         topology = load_topology(file.topology, config, file.path.parent)
         formats = Formats(topology, config, file.topics)
         runs += [(file, _Run(case, topology, config, formats)) for case in file.cases]
-    hosted = [run.hosted(f"c{number}.") for number, (_, run) in enumerate(runs)]
-    failure = _run_together(hosted) if hosted else None
-    for (file, run), together in zip(runs, hosted, strict=True):
-        answered, own = together, failure
-        unanswered = len(together.answers) < len(run.moments)
-        if failure is not None and unanswered and len(runs) > 1:
-            # Perhaps another one has thrown.
-            answered = run.hosted("c.")
-            own = _run_together([answered])
-            unanswered = own is not None
-        if own is not None and unanswered:
-            run.failure = run.moments[len(answered.answers)][0], own
-        yield file, run.outcome(answered)
+    hosted = [run.hosted(f"c{number}") for number, (_, run) in enumerate(runs)]
+    if hosted:
+        _run_together(hosted)
+    for (file, run), program in zip(runs, hosted, strict=True):
+        if isinstance(program.failure, StreamsError):
+            run.failure = run.moments[len(program.answers)][0], program.failure
+        yield file, run.outcome(program)
 
 
 def _config(file: CaseFile) -> dict[str, Any]:
@@ -118,18 +111,12 @@ def _config(file: CaseFile) -> dict[str, Any]:
     return dict(file.config) if names & file.config.keys() else {**_WITHOUT_CACHES, **file.config}
 
 
-def _run_together(programs: Sequence[Hosted]) -> StreamsError | None:
-    """Runs programs in one query; returns what one of them has failed of."""
-    with TemporaryDirectory(prefix="headrace-test-") as name, EmbeddedLog(Path(name) / "log", sync="none") as log:
-        for each in programs:
-            each.make_topics(log)
-        made = {each.prefix: each.program(log) for each in programs}
-        first = programs[0].prefix
-        config = made[first].config
-        made[first] = replace(made[first], config=replace(config, extras={**_SETTINGS, **config.extras}))
-        query = Query(made, log, directory=Path(name) / "state", checkpoint=Path(name) / "checkpoint")
+def _run_together(programs: Sequence[Hosted]) -> None:
+    config = StreamsConfig.of({**_SETTINGS, **programs[0].config.extras})
+    with TemporaryDirectory(prefix="headrace-test-") as name:
+        executor = SparkExecutor(config, Path(name) / "spark")
         try:
-            query.run(Feed(query.application, programs), on_batch=lambda _report, _tasks: None)
-        except StreamsError as error:
-            return error
-    return None
+            with HostedPrograms(programs, Path(name)) as hosted:
+                hosted.run(executor)
+        finally:
+            executor.close()

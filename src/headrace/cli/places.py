@@ -16,7 +16,7 @@ from headrace.cli.settings import read_settings
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownTopicError, did_you_mean
 from headrace.topics.embedded import EmbeddedLog
-from headrace.topics.log import Topic, TopicLog
+from headrace.topics.log import DurableLog, Topic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,7 +59,7 @@ class Places:
         return f"the log '{self.log_directory}'" if servers is None else f"Kafka at '{servers}'"
 
     @contextmanager
-    def log(self, *, create: bool = False, config: StreamsConfig | None = None) -> Iterator[TopicLog]:
+    def log(self, *, create: bool = False, config: StreamsConfig | None = None) -> Iterator[DurableLog]:
         """Opens the log: that of a configuration, or the one that was named on the command line.
 
         Only who writes something new may ``create`` an embedded one: a reader has probably mistaken the place.
@@ -79,7 +79,7 @@ class Places:
             yield log
 
 
-def known_topic(log: TopicLog, name: str, places: Places) -> Topic:
+def known_topic(log: DurableLog, name: str, places: Places) -> Topic:
     """Returns a topic, or says with which command it is made."""
     try:
         return log.describe_topic(name)

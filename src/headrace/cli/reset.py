@@ -117,7 +117,7 @@ def reset(
             )
             raise click.ClickException(message)
         if directory.exists():
-            with locked([directory], application_id):
+            with locked(directory, application_id):
                 # Refused at once if somebody runs it, and not after the question.
                 pass
         before = log.positions(application_id)

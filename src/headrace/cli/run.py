@@ -15,7 +15,7 @@ from headrace.cli.run_progress import RunProgress
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_topology, short_name
 from headrace.config import StreamsConfig
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 from headrace.topology import Topology
 
 
@@ -87,7 +87,7 @@ def run(
 
 
 def _run(
-    topology: Topology, config: StreamsConfig, log: TopicLog, *, until_end: bool, quiet: bool, as_json: bool
+    topology: Topology, config: StreamsConfig, log: DurableLog, *, until_end: bool, quiet: bool, as_json: bool
 ) -> None:
     streams = Streams(topology, config, log=log)
     with RunProgress(config.application_id, quiet=quiet, as_json=as_json) as progress:
@@ -107,7 +107,7 @@ def _telling_address(streams: Streams, progress: RunProgress, *, quiet: bool) ->
     return on_state
 
 
-def _create_sources(log: TopicLog, topology: Topology, partitions: int) -> None:
+def _create_sources(log: DurableLog, topology: Topology, partitions: int) -> None:
     """Creates the topics that are read and missing; the application itself creates those that it writes."""
     topics = [topic for node in topology.source_nodes for topic in node.topics if not topology.is_internal(topic)]
     for topic in dict.fromkeys(topics):

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from headrace.app.places import application_directory
+from headrace.batches.working_copy import describe
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import Size, json_option, note, print_json, print_table
 from headrace.errors import StreamsError, did_you_mean
-from headrace.batches.working_copy import describe
 
 _TASK = re.compile(r"\d+_\d+")
 
@@ -25,8 +25,8 @@ def state(places: Places, application_id: str, *, as_json: bool) -> None:
     """Show the tasks of an application with their stores, rows and sizes.
 
     A task is SUBTOPOLOGY_PARTITION. A working copy of its stores lies in a folder of the state directory; what changed
-    in the last seconds may be missing there, and is in the changelogs. Below are the positions up to which the topics have been read. The application may run
-    meanwhile.
+    in the last seconds may be missing there, and is in the changelogs. Below are the positions up to which the topics
+    have been read. The application may run meanwhile.
     """
     config = places.config(application_id)
     directory = application_directory(config)

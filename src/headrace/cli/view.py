@@ -106,7 +106,7 @@ def view(
     try:
         directory = application_directory(config) / "views" / name
         times = Lease(timedelta(seconds=heartbeat), timedelta(seconds=lease))
-        with closing_on_signals(lambda: True) as received, locked([directory], config.application_id):
+        with closing_on_signals(lambda: True) as received, locked(directory, config.application_id):
             node = _node(topology, config, log, directory, name, times, received)
             if node is not None:
                 _serve(node, serve, advertise)

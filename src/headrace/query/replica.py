@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from headrace.batches.working_copy import boot_id
 from headrace.config import StreamsConfig
 from headrace.errors import InvalidStateStoreError
 from headrace.query.position import Position
 from headrace.query.stores import Part, ViewedStore
-from headrace.batches.working_copy import boot_id
 from headrace.state.changes import Changes
 from headrace.state.disk import LmdbEnvironment
 from headrace.state.overlay import OverlayEngine

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 import msgspec
@@ -67,7 +67,8 @@ class Level:
         self._payloads = payloads
         """Broadcasts by digest."""
 
-    def __call__(self, slot: int, rows: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, Row]]:
+    # Any: level 0 gets numbers of slots, the others rows with the slot that they were sent to.
+    def __call__(self, slot: int, rows: Iterable[Any]) -> Iterator[tuple[int, Row]]:
         context = TaskContext.get()
         assert context is not None, "levels run inside of Spark's tasks"
         text = context.getLocalProperty(PLANS_PROPERTY)
@@ -75,7 +76,6 @@ class Level:
         attempt = context.attemptNumber()
         blobs: dict[tuple[str, str], list[EdgeBlob]] = {}
         failed: set[str] = set()
-        # Level 0 has no rows: what there is, are numbers of slots.
         for _, (key, what) in rows if self._level else ():
             if isinstance(what, EdgeBlob):
                 blobs.setdefault((key, what.receiver), []).append(what)

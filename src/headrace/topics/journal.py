@@ -169,6 +169,14 @@ class TaskJournal(Protocol):
 class DurableLog(TopicLog, Protocol):
     """A topic log with journals: what an engine runs on."""
 
+    def application_description(self, application: str) -> bytes | None:
+        """Returns what ``describe_application`` was given last; None before that, and after a reset."""
+        ...
+
+    def describe_application(self, application: str, description: bytes) -> None:
+        """Keeps a description of an application beside its journal."""
+        ...
+
     def open_journal(self, application: str, tasks: Sequence[str]) -> Journal:
         """Opens an application's journal for the driver of its ``tasks``."""
         ...

@@ -27,7 +27,7 @@ from headrace.cli.settings import read_settings, settings_options
 from headrace.config import StreamsConfig
 from headrace.demo.retail_purchases import TRANSACTIONS, build
 from headrace.dsl import StreamsBuilder
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 
 _APPLICATION = "demo"
 _MODULE = "headrace.demo.retail_purchases:build"
@@ -76,7 +76,7 @@ def demo(seconds: float, rate: float, config_file: Path | None, assignments: tup
 class _Course:
     """One demo."""
 
-    def __init__(self, config: StreamsConfig, log: TopicLog, seconds: float, rate: float) -> None:
+    def __init__(self, config: StreamsConfig, log: DurableLog, seconds: float, rate: float) -> None:
         self._seconds = seconds
         self._rate = rate
         self._counts = Counts()

@@ -16,16 +16,16 @@ from headrace.app.places import application_directory
 from headrace.app.reset import reset_application
 from headrace.app.state import StreamsState
 from headrace.app.streams import Streams
+from headrace.batches.housekeeping import Housekeeping
 from headrace.config import StreamsConfig
 from headrace.errors import LockError, StreamsError
 from headrace.handlers import LogAndContinueExceptionHandler, StreamThreadExceptionResponse
 from headrace.metrics.names import Metrics
-from headrace.batches.housekeeping import Housekeeping
 from headrace.sql.hosting.host import QueryState, QueryStatus
 from headrace.sql.hosting.shared_waiting import SharedWaiting
 from headrace.sql.persistent import PersistentQuery
 from headrace.topics.embedded import EmbeddedLog
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class StreamsHost:
 
     def __init__(
         self,
-        log: TopicLog,
+        log: DurableLog,
         settings: Mapping[str, Any],
         *,
         service_id: str,
@@ -123,7 +123,7 @@ class StreamsHost:
         self._thread = threading.Thread(target=self._tend, name="headrace-sql-queries", daemon=True)
         self._thread.start()
 
-    def _shared(self, log: TopicLog) -> TopicLog:
+    def _shared(self, log: DurableLog) -> DurableLog:
         """Returns the log with what all queries have together: one thread that waits, and one that tidies up."""
         if not isinstance(log, EmbeddedLog):
             return log
@@ -132,7 +132,7 @@ class StreamsHost:
         self._held.callback(waiting.stop_waiting)
         self._wake_waiting = waiting.wake
         # It has all that the log has.
-        return cast("TopicLog", waiting)
+        return cast("DurableLog", waiting)
 
     def start(self, query: PersistentQuery) -> None:
         self.stop(query.id)

@@ -63,6 +63,7 @@ def commit(
         batch_id,
         [(*target, *bounds) for target, bounds in written.items()],
         [(*target, offset) for target, offset in merged.items()],
+        last.description,
     )
     tables.put_application(application, done)
     return committed(done)

@@ -202,6 +202,18 @@ class EmbeddedLog:
             time.sleep(min(pause, left))
             pause = min(pause * 2, _POLL_LAST)
 
+    def application_description(self, application: str) -> bytes | None:
+        found = self._application(application)
+        return None if found is None or not found.description else found.description
+
+    def describe_application(self, application: str, description: bytes) -> None:
+        def describe(tables: Tables) -> None:
+            found = tables.application(_name(application)) or Application()
+            found.description = description
+            tables.put_application(_name(application), found)
+
+        self._write(describe)
+
     def open_journal(self, application: str, tasks: Sequence[str]) -> EmbeddedJournal:
         """Opens the journal of an application; whoever had it before can commit nothing more."""
         return EmbeddedJournal(self._write, self._staging, _name(application))

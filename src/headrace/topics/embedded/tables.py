@@ -108,6 +108,7 @@ class Application(msgspec.Struct, array_like=True):
     batch_id: int = -1
     written: list[tuple[str, int, int, int]] = []
     positions: list[tuple[str, int, int]] = []
+    description: bytes = b""
 
     @property
     def has_begun(self) -> bool:

@@ -1,0 +1,70 @@
+"""The description of an application: what the log knows of it besides its progress.
+
+It lies in the log, so that a start on another machine, with an empty directory, finds it as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from headrace.app.fingerprint import Fingerprint
+from headrace.errors import StateDirectoryError
+from headrace.topics.journal import DurableLog
+
+FORMAT = 2
+
+
+@dataclass(frozen=True)
+class Description:
+    """Which topology the state of an application fits, and which topics it was read from and belongs to."""
+
+    application: str
+    topology: Fingerprint
+    internal_topics: tuple[str, ...] = ()
+    """Topics that were made for this application alone, by their names in the log."""
+    input_ids: Mapping[str, str] = field(default_factory=dict)
+    """Of the topics that it reads: one that is deleted and made anew has another id, and other records."""
+    is_resetting: bool = False
+    """Whether a reset has begun: nothing else counts until it has ended."""
+
+    @classmethod
+    def read(cls, log: DurableLog, application: str) -> Description | None:
+        """Reads the description of an application; None if there is none."""
+        data = log.application_description(application)
+        return None if data is None else _parsed(application, data)
+
+    def write(self, log: DurableLog) -> None:
+        content = {
+            "format": FORMAT,
+            "internal_topics": list(self.internal_topics),
+            "input_ids": dict(self.input_ids),
+            "is_resetting": self.is_resetting,
+            "topology": self.topology.to_json(),
+        }
+        log.describe_application(self.application, json.dumps(content).encode())
+
+    def resetting(self) -> Description:
+        return replace(self, is_resetting=True)
+
+
+def _parsed(application: str, data: bytes) -> Description:
+    remedy = f"use the version of Headrace that wrote it, or start over with `headrace reset {application}`"
+    try:
+        # Any: JSON that another version may have written.
+        found: Any = json.loads(data)
+        if found["format"] != FORMAT:
+            message = f"the log describes application '{application}' in the format {found['format']!r}; {remedy}"
+            raise StateDirectoryError(message)
+        return Description(
+            application,
+            Fingerprint.from_json(found["topology"]),
+            tuple(map(str, found["internal_topics"])),
+            dict(found["input_ids"]),
+            bool(found["is_resetting"]),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        message = f"the log's description of application '{application}' cannot be read ({error!r}); {remedy}"
+        raise StateDirectoryError(message) from error
