@@ -16,7 +16,8 @@ from headrace.cli.settings import read_settings
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownTopicError, did_you_mean
 from headrace.topics.embedded import EmbeddedLog
-from headrace.topics.log import DurableLog, Topic
+from headrace.topics.journal import DurableLog
+from headrace.topics.log import Topic
 
 F = TypeVar("F", bound=Callable[..., Any])
 

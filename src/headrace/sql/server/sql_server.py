@@ -23,7 +23,7 @@ from headrace.sql.hosting.streams_host import SHUTDOWN_TIMEOUT_MS, StreamsHost, 
 from headrace.sql.server.application import sql_application
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.settings import KNOWN
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 from headrace.web.server import Listening, Server
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class SqlServer:
         settings: Mapping[str, Any] | None = None,
         *,
         listen: str = "localhost:8088",
-        log: TopicLog | None = None,
+        log: DurableLog | None = None,
         engine: EngineFactory | None = None,
         functions: FunctionRegistry | None = None,
         registry: SchemaRegistry | None = None,
