@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -10,7 +11,9 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the client's package does not list them
+    AlterConfigOpType,
     ClusterMetadata,
+    ConfigEntry,
     ConfigResource,
     ConfigSource,
     NewPartitions,
@@ -25,13 +28,18 @@ from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.explaining import ABSENT, UNKNOWN, error_of, explain, unknown_topic
 from headrace.topics.log import Offsets, Topic, TopicPartition
 
+logger = logging.getLogger(__name__)
+
 FIRST_ANSWER_S = 6.0
 """How long a cluster may take that was perhaps never there."""
 _FIRST_PIECE_S = 0.5
-ANSWER_S = 60.0
-"""How long one may take that has answered before: its brokers may be restarted."""
+ANSWER_S = 30.0
+"""How long one question may take: after that a client is made anew, and asks again."""
+COMMITTED_S = 5.0
+"""How long is waited until records can be read that were committed."""
 _VISIBLE_S = 15.0
 _STEP_S = 0.005
+_ABSENT_STEP_S = 0.1
 _KNOWN_FOR_S = 5.0
 _MOVING = frozenset(
     {
@@ -65,16 +73,30 @@ class Administration:
         return {name: len(found[name].partitions) for name in sorted(found) if not name.startswith("__")}
 
     def _list_topics(self) -> ClusterMetadata:
-        """Waits for the first answer in pieces: a client that is refused tries on, and does not tell who waits."""
+        """Waits for an answer in pieces: a client that is refused tries on, and does not tell who waits."""
         deadline, piece = time.monotonic() + self._patience_s, _FIRST_PIECE_S
-        while not self._clients.has_answered and time.monotonic() + piece < deadline:
+        while time.monotonic() + piece < deadline:
             try:
                 return self._clients.admin.list_topics(timeout=piece)
             except KafkaException as exception:
                 if error_of(exception).code() not in ABSENT or self._clients.is_refused():
                     raise
-            piece *= 2
+            piece = min(piece * 2, ANSWER_S)
         return self._clients.admin.list_topics(timeout=max(deadline - time.monotonic(), 0))
+
+    # Any: the client's futures do not say what they bring.
+    def _ask(self, question: Callable[[float], Future[Any]]) -> Any:
+        """Asks until there is an answer, for so long as a cluster may be away; ``question`` takes seconds."""
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return _wait(question(max(min(ANSWER_S, deadline - time.monotonic()), 0.01)))
+            except KafkaException as exception:
+                if error_of(exception).code() not in ABSENT or time.monotonic() > deadline:
+                    raise
+            # It may look for its brokers in vain: a new one finds them.
+            self._clients.renew()
+            time.sleep(_ABSENT_STEP_S)
 
     def create(
         self, name: str, partitions: int, configs: Mapping[str, object] | None, replicas: int | None = None
@@ -118,10 +140,10 @@ class Administration:
         self._until(lambda: self._partitions(name) is None, f"deleting topic '{name}'")
         self._clients.forget_topic(name)
 
-    def topic(self, name: str) -> Topic:
-        """Returns a topic as it was known a few seconds ago at the latest."""
+    def topic(self, name: str, max_age_s: float = _KNOWN_FOR_S) -> Topic:
+        """Returns a topic as it was known a few seconds ago at the latest, or so long ago as the caller allows."""
         known = self._known.get(name)
-        if known is not None and time.monotonic() - known[0] < _KNOWN_FOR_S:
+        if known is not None and time.monotonic() - known[0] < max_age_s:
             return known[1]
         return self.describe(name)
 
@@ -132,7 +154,9 @@ class Administration:
             raise unknown_topic(name, self.names())
         resource = ConfigResource(ResourceType.TOPIC, name)
         with self._clients.telling(f"describing topic '{name}'"):
-            entries = _wait(self._clients.admin.describe_configs([resource], request_timeout=ANSWER_S)[resource])
+            entries = self._ask(
+                lambda seconds: self._clients.admin.describe_configs([resource], request_timeout=seconds)[resource]
+            )
         own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         configs = {key: entry.value for key, entry in sorted(entries.items()) if entry.source == own}
         return self._remember(Topic(name, partitions, configs))
@@ -152,8 +176,34 @@ class Administration:
         return {target: offset for target, (offset, _) in self._offsets(dict.fromkeys(targets, _EARLIEST)).items()}
 
     def end_offsets(self, targets: Iterable[TopicPartition], *, stable: bool) -> Offsets:
-        found = self._offsets(dict.fromkeys(targets, _LATEST), stable=stable)
-        return {target: offset for target, (offset, _) in found.items()}
+        """Returns where partitions end. What this process knows to be committed is waited for: see ``expect``."""
+        specs, deadline = dict.fromkeys(targets, _LATEST), time.monotonic() + COMMITTED_S
+        while True:
+            ends = {target: offset for target, (offset, _) in self._offsets(specs, stable=stable).items()}
+            if not stable or not self._clients.committed_ends or not (hidden := self._hidden(ends)):
+                return ends
+            if time.monotonic() > deadline:
+                logger.warning("committed records of %s wait behind a transaction that is still open", sorted(hidden))
+                self._forget_expected(hidden)
+                return ends
+            time.sleep(_STEP_S)
+
+    def expect(self, written: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Notes up to where partitions are committed.
+
+        Brokers end a transaction some time after they say so; who asks in this process sees what was committed in it.
+        """
+        self._clients.committed_ends.update({target: end for target, (_, end) in written.items()})
+
+    def _hidden(self, ends: Offsets) -> set[TopicPartition]:
+        expected = self._clients.committed_ends
+        hidden = {target for target, end in ends.items() if expected.get(target, 0) > end}
+        self._forget_expected(ends.keys() - hidden)
+        return hidden
+
+    def _forget_expected(self, targets: Iterable[TopicPartition]) -> None:
+        for target in targets:
+            self._clients.committed_ends.pop(target, None)
 
     def offsets_for_time(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
         # Times before zero are orders to the broker, not times.
@@ -170,7 +220,7 @@ class Administration:
         if not specs:
             return {}
         self.check(specs)
-        deadline = time.monotonic() + ANSWER_S
+        deadline, pause_s = time.monotonic() + self._patience_s, _STEP_S
         while True:
             try:
                 return self._ask_offsets(specs, stable=stable)
@@ -182,11 +232,12 @@ class Administration:
                         self.describe(topic)
                 elif error.code() in ABSENT:
                     self._clients.renew()
+                    pause_s = _ABSENT_STEP_S
                 elif error.code() not in _MOVING:
                     raise explain(error, "asking for offsets", self._clients.servers) from exception
                 if time.monotonic() > deadline:
                     raise explain(error, "asking for offsets", self._clients.servers) from exception
-            time.sleep(_STEP_S)
+            time.sleep(pause_s)
 
     def _ask_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, stable: bool
@@ -203,6 +254,8 @@ class Administration:
         return {target: (answer.offset, answer.timestamp) for target, answer in answers.items()}
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        if not before:
+            return
         begins, ends = self.begin_offsets(before), self.end_offsets(before, stable=False)
         places = [
             Place(*target, min(offset, ends[target]))
@@ -214,12 +267,34 @@ class Administration:
                 for future in self._clients.admin.delete_records(places, request_timeout=ANSWER_S).values():
                     _wait(future)
 
+    def truncate(self, topics: Iterable[str]) -> None:
+        """Deletes all records of topics. The topics stay what they are, with offsets that go on."""
+        found = [self.describe(name) for name in topics]
+        for topic in found:
+            if topic.is_compacted and "delete" not in topic.configs["cleanup.policy"]:
+                self._allow_deletion(topic.name)
+        targets = [(topic.name, partition) for topic in found for partition in range(topic.partitions)]
+        self.delete_records(self.end_offsets(targets, stable=False))
+
+    def _allow_deletion(self, name: str) -> None:
+        """Lets records of a topic be deleted that is only compacted: brokers refuse that."""
+        wanted = {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"}
+        entries = [
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in wanted.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+        with self._clients.telling(f"changing settings of topic '{name}'"):
+            _wait(self._clients.admin.incremental_alter_configs([resource], request_timeout=ANSWER_S)[resource])
+        self._known.pop(name, None)
+
     def _partitions(self, name: str) -> int | None:
         """Returns how many partitions a topic has once all of them can be used; None if it is not there."""
         with self._clients.telling(f"describing topic '{name}'"):
             try:
-                found = _wait(
-                    self._clients.admin.describe_topics(TopicCollection([name]), request_timeout=self._patience_s)[name]
+                found = self._ask(
+                    lambda seconds: self._clients.admin.describe_topics(
+                        TopicCollection([name]), request_timeout=seconds
+                    )[name]
                 )
             except KafkaException as exception:
                 if error_of(exception).code() in UNKNOWN:
@@ -235,7 +310,7 @@ class Administration:
 
     @property
     def _patience_s(self) -> float:
-        return ANSWER_S if self._clients.has_answered else FIRST_ANSWER_S
+        return self._clients.patience_s if self._clients.has_answered else FIRST_ANSWER_S
 
     def _remember(self, topic: Topic) -> Topic:
         self._known[topic.name] = (time.monotonic(), topic)

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -14,14 +14,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
-from headrace.errors import RetriableError, StreamsError
+from headrace.errors import RetriableError
+from headrace.topics.kafka.acknowledged import AcknowledgedProducer
 from headrace.topics.kafka.explaining import ABSENT, error_of, explain, explaining, is_refusal
-from headrace.topics.kafka.markers import Marker
+from headrace.topics.kafka.history import KnownHistory
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import TopicPartition
 
 _MOST_READERS = 64
-_MOST_SPARES = 8
 _READER_GROUP = "headrace-reader"
 _LOST = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT})
 
@@ -44,24 +44,6 @@ class Reader:
 
 
 @dataclass
-class Writer:
-    """A transactional producer of one task."""
-
-    producer: Producer
-    marker: Marker = field(default_factory=Marker)
-    """What the task has committed last."""
-    owner: object = None
-    """The handle that it was made for. Another one may be of an application that was reset: its markers are gone."""
-    lost: bool = False
-    """Whether its broker has gone away since: librdkafka may hang in the next transaction, so it is thrown away."""
-
-    @property
-    def is_usable(self) -> bool:
-        self.producer.poll(0)
-        return not self.lost
-
-
-@dataclass
 class Clients:
     """What a process has open for one cluster. Clients do not survive a fork: the child makes its own."""
 
@@ -70,11 +52,13 @@ class Clients:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _admin: AdminClient | None = None
     _producer: Producer | None = None
-    _groups: dict[str, Consumer] = field(default_factory=dict)
+    _acknowledged: AcknowledgedProducer | None = None
     _readers: OrderedDict[TopicPartition, Reader] = field(default_factory=OrderedDict)
-    _writers: dict[str, Writer] = field(default_factory=dict)
-    _spares: dict[str, Writer] = field(default_factory=dict)
     _lost: bool = False
+    histories: dict[str, KnownHistory] = field(default_factory=dict)
+    """What was read of applications' batches."""
+    committed_ends: dict[TopicPartition, int] = field(default_factory=dict)
+    """Up to where this process knows partitions to be committed, although brokers may not show it yet."""
     has_answered: bool = False
     """Whether the cluster was ever there."""
     refusal: KafkaError | None = None
@@ -85,6 +69,11 @@ class Clients:
         return self.settings.bootstrap_servers
 
     @property
+    def patience_s(self) -> float:
+        """How long a cluster may be away that has answered before: its brokers may be restarted."""
+        return self.settings.task_timeout_s
+
+    @property
     def admin(self) -> AdminClient:
         with self._lock, explaining("connecting", self.servers):
             if self._admin is not None:
@@ -92,7 +81,6 @@ class Clients:
             if self._lost:
                 # Otherwise it would look for coordinators in vain: https://github.com/confluentinc/librdkafka/issues/5511
                 self._lost, self._admin = False, None
-                self._groups.clear()
             if self._admin is None:
                 settings = {**self.settings.for_admin(), "error_cb": self._note}
                 self._admin = AdminClient(settings, logger=client_logger)
@@ -143,13 +131,22 @@ class Clients:
                 self._producer = Producer(settings, logger=client_logger)
             return self._producer
 
-    def group(self, name: str) -> Consumer:
-        """Returns a consumer that stands for a group: it only asks for the group's offsets."""
-        with self._lock, explaining("connecting", self.servers):
-            if name not in self._groups:
-                settings = self.settings.for_consumer(name) | {"isolation.level": "read_committed"}
-                self._groups[name] = Consumer(settings, logger=client_logger)
-            return self._groups[name]
+    @property
+    def acknowledged_producer(self) -> AcknowledgedProducer:
+        """The one for the records of drivers, which begin with the first one of them to connect."""
+        with self._lock:
+            if self._acknowledged is None:
+                timeout_ms = max(1, int(self.patience_s * 1000))
+                producer = self.new_producer(settings={"linger.ms": 0, "message.timeout.ms": timeout_ms})
+                self._acknowledged = AcknowledgedProducer(producer)
+            return self._acknowledged
+
+    def drop_acknowledged(self) -> None:
+        """Lets the next driver have a new producer, because this one has failed."""
+        with self._lock:
+            former, self._acknowledged = self._acknowledged, None
+        if former is not None:
+            former.close()
 
     def take_reader(self, target: TopicPartition, topic_id: str, start: int) -> Reader:
         """Returns a reader that stands at an offset. It belongs to the caller until it is given back."""
@@ -195,60 +192,20 @@ class Clients:
         for reader in readers:
             reader.consumer.close()
 
-    def new_writer(self, transactional_id: str) -> Writer:
-        """Makes a transactional producer, which is not initialized yet."""
-
-        def note(error: KafkaError) -> None:
-            writer.lost = writer.lost or error.code() in _LOST
-            self._note(error)
-
-        settings = self.settings.for_producer(transactional_id)
+    def new_producer(
+        self, transactional_id: str | None = None, settings: Mapping[str, object] | None = None
+    ) -> Producer:
+        """Makes a producer of its own for somebody: a task, by its transactional id, or a driver."""
+        own = {**self.settings.for_producer(transactional_id), **(settings or {}), "error_cb": self._note}
         with explaining("connecting", self.servers):
-            writer = Writer(Producer({**settings, "error_cb": note}, logger=client_logger))
-        return writer
-
-    def prepare_writer(self, transactional_id: str) -> None:
-        """Makes a writer ahead of its use, for a task that has moved here and may come again: connecting takes long."""
-        with self._lock:
-            if transactional_id in self._spares or len(self._spares) >= _MOST_SPARES:
-                return
-        try:
-            writer = self.new_writer(transactional_id)
-        except StreamsError as error:
-            # Who needs it makes it then, and is told why it cannot be made.
-            client_logger.debug("no writer '%s' is made ahead: %s", transactional_id, error)
-            return
-        with self._lock:
-            self._spares[transactional_id] = writer
-
-    def spare_writer(self, transactional_id: str) -> Writer | None:
-        """Returns a writer that was made ahead; it is not initialized yet."""
-        with self._lock:
-            writer = self._spares.pop(transactional_id, None)
-        return writer if writer is not None and writer.is_usable else None
-
-    def take_writer(self, transactional_id: str) -> Writer | None:
-        with self._lock:
-            return self._writers.pop(transactional_id, None)
-
-    def forget_writers(self, prefix: str) -> None:
-        with self._lock:
-            for writers in (self._writers, self._spares):
-                for name in [name for name in writers if name.startswith(prefix)]:
-                    del writers[name]
-
-    def keep_writer(self, transactional_id: str, writer: Writer) -> None:
-        with self._lock:
-            self._writers[transactional_id] = writer
+            return Producer(own, logger=client_logger)
 
     def close(self) -> None:
         with self._lock:
-            consumers = [reader.consumer for reader in self._readers.values()] + list(self._groups.values())
+            consumers = [reader.consumer for reader in self._readers.values()]
             self._readers.clear()
-            self._groups.clear()
-            self._writers.clear()
-            self._spares.clear()
             self._admin = self._producer = None
+        self.drop_acknowledged()
         for consumer in consumers:
             consumer.close()
 

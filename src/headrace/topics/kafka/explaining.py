@@ -21,7 +21,7 @@ from headrace.errors import (
 from headrace.topics.log import TopicPartition
 
 ABSENT = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE, KafkaError._TIMED_OUT})
-FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING})
+FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 UNKNOWN = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -77,6 +77,12 @@ def explain(error: KafkaError, doing: str, servers: str) -> StreamsError:
     if code in FENCED:
         message = f"another process has taken over while {doing} ({said}); it goes on there"
         return TaskMigratedError(message)
+    if code == KafkaError.INVALID_PRODUCER_ID_MAPPING:
+        message = (
+            f"brokers have forgotten the producer while {doing} ({said}), which had written nothing for longer than "
+            "their 'transactional.id.expiration.ms': it is made anew"
+        )
+        return RetriableError(message)
     if code in _REFUSED:
         message = (
             f"Kafka at '{servers}' refused {doing}: {said}; check 'security.protocol', the 'sasl.' and 'ssl.' "

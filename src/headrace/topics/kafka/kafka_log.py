@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -11,16 +11,18 @@ from typing import Any, Self
 from headrace.config import StreamsConfig
 from headrace.errors import LogError
 from headrace.topics.kafka.administration import Administration
-from headrace.topics.kafka.batches import Batches
 from headrace.topics.kafka.clients import Clients, close_clients, open_clients
-from headrace.topics.kafka.markers import Marker, is_progress
+from headrace.topics.kafka.history import History
+from headrace.topics.kafka.history_reader import read_history
+from headrace.topics.kafka.journal import KafkaJournal
+from headrace.topics.kafka.progress_topics import application_of, is_progress
 from headrace.topics.kafka.reading import read_range, sample_bytes
+from headrace.topics.kafka.resetting import list_groups, reset_application
 from headrace.topics.kafka.settings import ClientSettings
-from headrace.topics.kafka.staging import KafkaStage, PlainSending, Sending
+from headrace.topics.kafka.task_journal import KafkaTaskJournal
 from headrace.topics.kafka.times import latest_time, offset_after
-from headrace.topics.kafka.transactions import Transaction, end_open_transactions
 from headrace.topics.kafka.writing import Appender
-from headrace.topics.log import Committed, Offsets, Output, Raw, Receipt, Topic, TopicPartition, Written
+from headrace.topics.log import Committed, Offsets, Output, Raw, Topic, TopicPartition, Written
 
 _POLL_FIRST_S = 0.002
 _POLL_LAST_S = 0.02
@@ -31,16 +33,15 @@ class KafkaLog:
     """The topics of a Kafka cluster, for any number of processes and threads at once; see ``TopicLog``.
 
     ``consumer``, ``producer`` and ``admin`` are settings of librdkafka, in its names or Java's. Clients are shared by
-    the handles of a process. Without ``exactly_once`` tasks write outside of transactions: that is cheaper, and a batch
-    that is run again is written again. ``on_replay_difference`` is the application's setting of that name. What differs
-    from the embedded log:
+    the handles of a process. Without ``exactly_once`` tasks write outside of transactions: that is cheaper, and a task
+    that is run again is written again. Brokers that are away are waited for up to ``task_timeout``. What differs from
+    the embedded log:
 
-    - A task's outputs can be read once its stage is finished, not when the batch is committed: every task has a
-      transaction of its own, as in Kafka Streams. Records that are read are committed ones, unless the consumer's
+    - A task's outputs can be read once the task has committed them, not when the batch is: every task has a transaction
+      of its own, as in Kafka Streams. Records that are read are committed ones, unless the consumer's
       ``isolation.level`` says otherwise.
     - The end of a transaction takes an offset, and so do records that were aborted. ``Written`` and ``Committed`` name
       the first and the last offset of what was written; records of others may lie between.
-    - Positions can be committed only for partitions that exist.
     - Time 0 is written as 1: the client takes 0 for the current time.
     """
 
@@ -53,7 +54,7 @@ class KafkaLog:
         admin: Mapping[str, Any] | None = None,
         replication_factor: int = -1,
         exactly_once: bool = True,
-        on_replay_difference: str = "warn",
+        task_timeout: timedelta = timedelta(minutes=5),
     ) -> None:
         self._open(
             ClientSettings(
@@ -63,7 +64,7 @@ class KafkaLog:
                 dict(admin or {}),
                 replication_factor,
                 exactly_once,
-                on_replay_difference,
+                task_timeout.total_seconds(),
             )
         )
 
@@ -77,7 +78,6 @@ class KafkaLog:
         self._handle: Clients | None = open_clients(settings)
         self._administration_of = Administration(self._handle)
         self._appender = Appender(self._handle, self._administration_of.topic)
-        self._batches_of = Batches(self._handle, self._administration_of, self._appender)
         self._sizes: dict[TopicPartition, tuple[float, int]] = {}
 
     @property
@@ -176,73 +176,45 @@ class KafkaLog:
             time.sleep(min(pause, left))
             pause = min(pause * 2, _POLL_LAST_S)
 
-    def stage(
-        self,
-        application: str,
-        batch_id: int,
-        task: str,
-        attempt: int,
-        *,
-        plan: str = "",
-        checkpoint: str = "",
-        changes: Callable[[], str] | None = None,
-    ) -> KafkaStage:
-        """Returns the transaction of a task. It begins with the first record, and ends what earlier attempts left."""
-        clients, administration = self._clients, self._administration
-        sending: Sending = PlainSending(clients)
-        if self._settings.exactly_once:
-            marker = Marker(batch_id, plan, checkpoint)
-            sending = Transaction(clients, administration, application, task, marker, changes)
-        return KafkaStage(clients, administration.topic, sending, (application, batch_id, task, attempt))
+    def open_journal(self, application: str, tasks: Sequence[str]) -> KafkaJournal:
+        """Opens the journal of an application; drivers and tasks that had it before can commit nothing more."""
+        return KafkaJournal(self._clients, self._administration, application, tasks)
 
-    def before_replay(self, application: str, batch_id: int) -> None:
-        """Complains if markers of tasks are gone, which say whether they have committed the batch."""
-        if self._settings.exactly_once:
-            self._batches.before_replay(application, batch_id)
-
-    def commit_batch(
-        self,
-        application: str,
-        batch_id: int,
-        receipts: Iterable[Receipt],
-        *,
-        plan: str = "",
-        positions: Mapping[TopicPartition, int] | None = None,
-    ) -> Committed:
-        """Records that all tasks have committed the batch, once their outputs can be read."""
-        return self._batches.commit(application, batch_id, list(receipts), plan, positions or {})
+    def task_journal(
+        self, application: str, incarnation: int, task: str, changelogs: Sequence[TopicPartition]
+    ) -> KafkaTaskJournal:
+        return KafkaTaskJournal(self._clients, self._administration, application, incarnation, task, changelogs)
 
     def applications(self) -> list[str]:
-        """Returns the names of all consumer groups: an application's is its name, in Kafka Streams, too."""
-        return self._batches.groups()
+        """Returns who has a journal, and all consumer groups: an application's has its name, in Kafka Streams, too."""
+        found = map(application_of, self._administration.names())
+        return sorted({*(name for name in found if name is not None), *list_groups(self._clients)})
 
     def last_batch(self, application: str) -> Committed | None:
         """Returns what the application has committed last."""
-        return self._batches.last(application)
+        batch = self._history(application).batch
+        return batch.committed() if batch.batch_id >= 0 else None
 
     def positions(self, application: str) -> Offsets:
-        """Returns up to where the application has consumed its inputs: the offsets of its consumer group."""
-        return self._batches.positions(application)
-
-    def batch_positions(self, application: str) -> Offsets:
         """Returns up to where the last batch has consumed that all tasks have committed: nothing of it is missing."""
-        return self._batches.batch_positions(application)
+        return self._history(application).batch.offsets()
 
-    def discard_staged(self, application: str) -> int:
-        """Aborts the transactions that tasks have left open, and fences whoever still writes to them.
+    def _history(self, application: str) -> History:
+        return read_history(self._clients, self._administration, application)
 
-        A task's next transaction would do that, too; but one that has nothing to do may have none for long, and
-        readers would wait. Returns how many tasks it has asked for.
+    def begin_at(self, application: str, positions: Mapping[TopicPartition, int]) -> None:
+        """Lets an application that has committed no batch begin at these positions."""
+        journal = self.open_journal(application, ())
+        journal.begin_at(positions)
+        journal.close()
+
+    def reset_application(self, application: str, internal_topics: Iterable[str] = ()) -> None:
+        """Forgets batches, positions and task records, the consumer group, and what internal topics hold.
+
+        Other topics stay as they are. Internal topics lose their records and are kept: a process that was believed dead
+        may still cut off records, by offsets, and would cut off those of a topic made anew.
         """
-        if not self._settings.exactly_once:
-            return 0
-        tasks = self._batches.tasks(application)
-        end_open_transactions(self._clients, application, tasks)
-        return len(tasks)
-
-    def reset_application(self, application: str) -> None:
-        """Deletes the application's consumer group and the topics with its progress. Other topics stay as they are."""
-        self._batches.reset(application)
+        reset_application(self._clients, self._administration, self._appender, application, internal_topics)
 
     def close(self) -> None:
         if self._handle is not None:
@@ -257,11 +229,6 @@ class KafkaLog:
     def _administration(self) -> Administration:
         self._check_open()
         return self._administration_of
-
-    @property
-    def _batches(self) -> Batches:
-        self._check_open()
-        return self._batches_of
 
     def _check_open(self) -> Clients:
         if self._handle is None:
@@ -290,5 +257,5 @@ def _reopen(settings: ClientSettings) -> KafkaLog:
         admin=settings.admin,
         replication_factor=settings.replication_factor,
         exactly_once=settings.exactly_once,
-        on_replay_difference=settings.on_replay_difference,
+        task_timeout=timedelta(seconds=settings.task_timeout_s),
     )

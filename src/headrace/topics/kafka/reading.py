@@ -20,7 +20,6 @@ from headrace.topics.log import Raw, TopicPartition
 _AT_ONCE = 1000
 """Messages a call: more of them are slower."""
 _POLL_S = 0.1
-_PATIENCE_S = 60.0
 _STALLED_S = 1.5
 _SAMPLE = 100
 _OVERHEAD = 16
@@ -88,7 +87,7 @@ class _Reading:
 
     def run(self) -> list[Raw]:
         reader = self._reader
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + self._clients.patience_s
         renewal, pause = time.monotonic() + _STALLED_S, _STALLED_S
         if reader.ended == reader.position and not reader.left and self._stable_end() <= reader.position:
             return []
@@ -109,7 +108,7 @@ class _Reading:
                     pause *= 2
                     renewal = now + pause
                 continue
-            deadline = time.monotonic() + _PATIENCE_S
+            deadline = time.monotonic() + self._clients.patience_s
             if self._take(messages):
                 return self._found
 
@@ -212,7 +211,8 @@ class _Reading:
     def _complain(self) -> None:
         message = (
             f"nothing came from partition {self._target[1]} of topic '{self._target[0]}' at offset "
-            f"{self._reader.position} for {_PATIENCE_S:.0f} s; check that Kafka at '{self._clients.servers}' runs"
+            f"{self._reader.position} for {self._clients.patience_s:.0f} s; check that Kafka at "
+            f"'{self._clients.servers}' runs"
         )
         raise RetriableError(message)
 

@@ -42,6 +42,9 @@ _PRODUCER_FIXED: Mapping[str, Any] = {"enable.idempotence": True}
 # behind what a process has left open that was killed and never came back.
 _TRANSACTION: Mapping[str, Any] = {"transaction.timeout.ms": 60_000}
 
+_MESSAGE_BYTES = 1_000_000
+"""What clients and brokers take in one record unless they are told otherwise, about."""
+
 # Java's names for what librdkafka has under another one.
 _RENAMED = {
     "max.request.size": "message.max.bytes",
@@ -78,8 +81,8 @@ class ClientSettings:
     """Of topics that are created; -1 leaves it to the brokers."""
     exactly_once: bool = True
     """Whether tasks write in transactions."""
-    on_replay_difference: str = "warn"
-    """What a batch does that is run again and changes its state in another way: ``warn``, or ``fail``."""
+    task_timeout_s: float = 300.0
+    """How long brokers are waited for that are away."""
 
     @classmethod
     def of(cls, config: StreamsConfig) -> ClientSettings:
@@ -104,14 +107,14 @@ class ClientSettings:
             common | config.prefixed("admin."),
             config.replication_factor,
             config.exactly_once,
-            config.on_replay_difference,
+            config.task_timeout.total_seconds(),
         )
 
     @property
     def identity(self) -> str:
         """Equal for settings that can share clients."""
         each = (sorted(given.items()) for given in (self.consumer, self.producer, self.admin))
-        own = (self.replication_factor, self.exactly_once, self.on_replay_difference)
+        own = (self.replication_factor, self.exactly_once, self.task_timeout_s)
         return repr((self.bootstrap_servers, *each, *own))
 
     def for_consumer(self, group: str) -> dict[str, Any]:
@@ -123,6 +126,14 @@ class ClientSettings:
         common = {key: value for key, value in _named(self.producer).items() if key not in _TRANSACTION}
         named = {} if transactional_id is None else {"transactional.id": transactional_id}
         return {**self._base(), **_PRODUCER, **common, **own, **_PRODUCER_FIXED, **named}
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        return int(self.for_producer("")["transaction.timeout.ms"])
+
+    @property
+    def max_message_bytes(self) -> int:
+        return int(self.for_producer().get("message.max.bytes", _MESSAGE_BYTES))
 
     def for_admin(self) -> dict[str, Any]:
         return {**self._base(), **_named(self.admin)}

@@ -1,0 +1,46 @@
+"""Acknowledged appends of drivers: one producer for all journals of a process, and a thread that hears its reports.
+
+A new producer takes half a second until it may write exactly once, so journals share one; and who waits for a report in
+a thread of its own could be kept from it by another one that waits as well.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+_POLL_S = 0.5
+
+
+class AcknowledgedProducer:
+    """An idempotent producer whose records are waited for one by one."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self._closed = threading.Event()
+        threading.Thread(target=self._run, name="headrace-acknowledgements", daemon=True).start()
+
+    def append(self, topic: str, key: bytes, value: bytes, seconds: float) -> int:
+        """Writes a record to the only partition of a topic; returns its offset once it is acknowledged."""
+        told: Future[int] = Future()
+
+        def tell(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                told.set_exception(KafkaException(error))
+            else:
+                told.set_result(message.offset() or 0)
+
+        self._producer.produce(topic, value, key, 0, on_delivery=tell)
+        try:
+            return told.result(seconds)
+        except TimeoutError as error:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            self._producer.poll(_POLL_S)

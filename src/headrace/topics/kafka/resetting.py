@@ -1,0 +1,91 @@
+"""Reset of an application on Kafka: announced in its history, so that nobody runs it until that is finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Any
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException
+
+from headrace.errors import BatchError
+from headrace.topics.kafka.administration import ANSWER_S, Administration
+from headrace.topics.kafka.clients import Clients
+from headrace.topics.kafka.explaining import error_of, explain
+from headrace.topics.kafka.history import RESET, RESET_DONE, Opener, entry_key
+from headrace.topics.kafka.history_reader import read_history
+from headrace.topics.kafka.progress_topics import batches_topic, progress_topics
+from headrace.topics.kafka.transactions import end_open_transactions
+from headrace.topics.kafka.writing import Appender
+
+_PAUSE_S = 0.05
+_NOT_READY = frozenset(
+    {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
+)
+
+
+def reset_application(
+    clients: Clients,
+    administration: Administration,
+    appender: Appender,
+    application: str,
+    internal_topics: Iterable[str] = (),
+) -> None:
+    """Forgets everything. It can be done again if it was interrupted."""
+    own, batches = progress_topics(application, administration.names()), batches_topic(application)
+    _delete_group(clients, application)
+    if batches not in own:
+        administration.truncate(internal_topics)
+        return
+    tasks = read_history(clients, administration, application).known_tasks
+    begun = _append(appender, batches, RESET, tasks=sorted(tasks))
+    if clients.settings.exactly_once:
+        # After this nothing more comes from tasks of a driver that does not know yet.
+        end_open_transactions(clients, application, sorted(tasks))
+    administration.truncate([*(topic for topic in own if topic != batches), *internal_topics])
+    # A driver that did not know yet may have committed offsets once more.
+    _delete_group(clients, application)
+    done = _append(appender, batches, entry_key(RESET_DONE, begun))
+    administration.delete_records({(batches, 0): done})
+
+
+def _append(appender: Appender, topic: str, key: bytes, tasks: Iterable[str] = ()) -> int:
+    value = msgspec.msgpack.encode(Opener.this(list(tasks)))
+    return appender.append(topic, [(0, time.time_ns() // 1_000_000, key, value, ())])[0][0]
+
+
+def _delete_group(clients: Clients, application: str) -> None:
+    try:
+        _patiently(
+            lambda: clients.admin.delete_consumer_groups([application], request_timeout=ANSWER_S)[application],
+            clients.patience_s,
+        )
+    except KafkaException as exception:
+        error = error_of(exception)
+        if error.code() == KafkaError.NON_EMPTY_GROUP:
+            message = f"consumer group '{application}' has members: stop whoever reads under that name, and try again"
+            raise BatchError(message) from exception
+        if error.code() != KafkaError.GROUP_ID_NOT_FOUND:
+            raise explain(error, f"resetting '{application}'", clients.servers) from exception
+
+
+def list_groups(clients: Clients) -> list[str]:
+    """Returns the names of all consumer groups."""
+    with clients.telling("listing consumer groups"):
+        found = _patiently(lambda: clients.admin.list_consumer_groups(request_timeout=ANSWER_S), clients.patience_s)
+    return sorted(group.group_id for group in found.valid)
+
+
+# Any: the client's futures do not say what they bring.
+def _patiently(ask: Callable[[], Future[Any]], seconds: float) -> Any:
+    """Asks again and again for so long as the group's coordinator is not ready, as after the start of a broker."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return ask().result(ANSWER_S + 5)
+        except KafkaException as exception:
+            if error_of(exception).code() not in _NOT_READY or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
