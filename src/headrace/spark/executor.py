@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
 from headrace.spark.failures import reason
 from headrace.spark.jvm import jvm_exit_code
-from headrace.spark.level import PLANS_PROPERTY, Failed, Level, Planned, Row
+from headrace.spark.level import PLANS_PROPERTY, Failed, Level, Packed, Planned, unpack_rows
 from headrace.spark.payload import Payload
+from headrace.spark.private_directory import own_temporary_directory
 from headrace.spark.session import close_session, open_session, shuffle_partitions
 
 
@@ -33,6 +35,7 @@ class SparkExecutor:
         # Any: pyspark's Broadcast is generic in what it carries.
         self._payloads: dict[str, Any] = {}
         self._single: Any = None
+        self._affinity = own_temporary_directory() / f"affinity-{self._context.applicationId}"
         self._is_cancelled = False
 
     def add(self, application: Application) -> None:
@@ -63,12 +66,12 @@ class SparkExecutor:
         self._context.setLocalProperty(PLANS_PROPERTY, msgspec.json.encode(planned).decode())
         self._context.setJobDescription(_described(plans))
         try:
-            rows: list[tuple[int, Row]] = self._rdd(depth).collect()
+            packed: list[Packed] = self._rdd(depth).collect()
         except Exception as error:
             raise self._explained(error) from error
         reports: dict[str, list[TaskReport]] = {key: [] for key in plans}
         failures: dict[str, BaseException] = {}
-        for _, (key, what) in rows:
+        for key, what in (row for _, data in packed for row in unpack_rows(data)):
             if isinstance(what, TaskReport):
                 reports[key].append(what)
             elif isinstance(what, Failed) and what.failure is not None:
@@ -80,12 +83,15 @@ class SparkExecutor:
         slots = self._slots
         if depth == 1 and self._single is not None:
             return self._single
-        rdd = self._context.parallelize(range(slots), slots).mapPartitionsWithIndex(Level(0, slots, self._payloads))
+        rdd = self._context.parallelize(range(slots), slots).mapPartitionsWithIndex(self._level(0, slots))
         if depth == 1:
             self._single = rdd
         for level in range(1, depth):
-            rdd = rdd.partitionBy(slots, _as_it_is).mapPartitionsWithIndex(Level(level, slots, self._payloads))
+            rdd = rdd.partitionBy(slots, _as_it_is).mapPartitionsWithIndex(self._level(level, slots))
         return rdd
+
+    def _level(self, level: int, slots: int) -> Level:
+        return Level(level, slots, str(self._affinity), self._payloads)
 
     def _explained(self, error: BaseException) -> StreamsError:
         code = jvm_exit_code(error)
@@ -98,6 +104,7 @@ class SparkExecutor:
 
     def close(self) -> None:
         close_session(self._session)
+        shutil.rmtree(self._affinity, ignore_errors=True)
 
 
 def _as_it_is(slot: int) -> int:

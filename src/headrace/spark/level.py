@@ -3,12 +3,17 @@
 Between two levels, rows go to slots: blobs for tasks there, what a task has reported, and the names of applications in
 which a task has failed. Reports pass through all later levels to the driver. The tasks of an application that has
 failed do not run any more, in whichever slot: a part of their input is missing.
+
+The rows for one slot travel as one piece of bytes, which only who needs them opens.
 """
 
 from __future__ import annotations
 
+import pickle
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
@@ -21,22 +26,27 @@ from headrace.batches.layout import Layout, TaskPlace
 from headrace.batches.plan import Plan
 from headrace.batches.reports import TaskReport
 from headrace.batches.task_runner import TaskRunner, has_work
+from headrace.spark.affinity import WorkFailedError, WorkServer, hand_over, read_note, write_note
 from headrace.spark.failures import Failure
-from headrace.spark.worker_logging import leave_failures_to_the_driver
+from headrace.spark.worker_start import prepare_worker
 from headrace.topics.journal import EdgeBlob
 
 PLANS_PROPERTY = "headrace.plans"
 """Local property of the job in which workers find the plans of its applications."""
+_UNKNOWN = b"unknown application"
+"""What a worker says that lacks the payload of an application."""
 
 
 class Failed(NamedTuple):
-    """Says that a task of an application has failed, and why, if it is for the driver."""
+    """Says that a task of an application has failed; the driver is told why."""
 
     failure: Failure | None
 
 
 Row: TypeAlias = tuple[str, EdgeBlob | TaskReport | Failed]
-"""An application, and something of it."""
+"""The key of an application, and something of it."""
+Packed: TypeAlias = tuple[int, bytes]
+"""A slot, and rows for it."""
 
 
 class Planned(msgspec.Struct, array_like=True):
@@ -48,7 +58,20 @@ class Planned(msgspec.Struct, array_like=True):
     plan: Plan
 
 
-def slot_of(key: str, layout: Layout, slots: int) -> Mapping[str, int]:
+class SlotWork(msgspec.Struct, array_like=True):
+    """The work of one slot in one level, as it is handed from one worker to another."""
+
+    plans: str
+    level: int
+    slot: int
+    slots: int
+    attempt: int
+    rows: Sequence[bytes]
+    payloads: Mapping[str, bytes] = {}
+    """Applications that the other one does not know, by digest."""
+
+
+def slots_of(key: str, layout: Layout, slots: int) -> Mapping[str, int]:
     """Returns the slot of each task: those of a level are spread evenly, and applications begin at different slots."""
     first, counts, found = crc32(key.encode()), dict[int, int](), dict[str, int]()
     for place in layout.tasks:
@@ -58,116 +81,163 @@ def slot_of(key: str, layout: Layout, slots: int) -> Mapping[str, int]:
     return found
 
 
-class Level:
-    """Runs the tasks of one level in one slot; what comes out are rows with the slot that they go to."""
+def unpack_rows(data: bytes) -> list[Row]:
+    """Returns the rows that a worker has packed."""
+    rows: list[Row] = pickle.loads(data)
+    return rows
 
-    def __init__(self, level: int, slots: int, payloads: Mapping[str, object]) -> None:
+
+class Level:
+    """Runs the tasks of one level in one slot, in the process that has them open."""
+
+    def __init__(self, level: int, slots: int, directory: str, payloads: Mapping[str, Any]) -> None:
         self._level = level
         self._slots = slots
+        self._directory = directory
+        """Where workers of one machine find each other."""
         self._payloads = payloads
         """Broadcasts by digest."""
 
     # Any: level 0 gets numbers of slots, the others rows with the slot that they were sent to.
-    def __call__(self, slot: int, rows: Iterable[Any]) -> Iterator[tuple[int, Row]]:
+    def __call__(self, slot: int, rows: Iterable[Any]) -> Iterator[Packed]:
         context = TaskContext.get()
         assert context is not None, "levels run inside of Spark's tasks"
-        text = context.getLocalProperty(PLANS_PROPERTY)
-        assert text is not None, "the driver sets the plans before it starts a job"
-        attempt = context.attemptNumber()
-        blobs: dict[tuple[str, str], list[EdgeBlob]] = {}
-        failed: set[str] = set()
-        for _, (key, what) in rows if self._level else ():
-            if isinstance(what, EdgeBlob):
-                blobs.setdefault((key, what.receiver), []).append(what)
-            elif isinstance(what, Failed) and what.failure is None:
-                failed.add(key)
-            else:
-                yield slot, (key, what)
-        worker = _worker()
-        for planned in worker.plans(text):
-            if planned.key in failed:
-                yield from self._told(planned.key)
-                continue
-            application = worker.application(planned, self._payloads)
-            slots = worker.slots(application, self._slots)
-            for place in application.layout.tasks:
-                if place.level != self._level or slots[place.name] != slot:
-                    continue
-                own = blobs.get((planned.key, place.name), [])
-                if has_work(place, planned.plan, own):
-                    yield from self._run(worker, planned, application, place, own, attempt, slot)
+        plans = context.getLocalProperty(PLANS_PROPERTY)
+        assert plans is not None, "the driver sets the plans before it starts a job"
+        packed = [data for _, data in rows] if self._level else []
+        work = SlotWork(plans, self._level, slot, self._slots, context.attemptNumber(), packed)
+        worker, key, directory = _worker(self._directory), f"slot-{slot}", Path(self._directory)
+        noted = read_note(directory, key)
+        if noted is not None and noted != worker.address and work.attempt == 0:
+            done = self._handed_over(noted, key, work)
+            if done is not None:
+                return iter(done)
+        produced = worker.run_here(work, self._payloads)
+        if noted != worker.address:
+            write_note(directory, key, worker.address)
+        return iter(produced)
 
-    def _run(
-        self,
-        worker: Worker,
-        planned: Planned,
-        application: Application,
-        place: TaskPlace,
-        blobs: list[EdgeBlob],
-        attempt: int,
-        slot: int,
-    ) -> Iterator[tuple[int, Row]]:
-        key, slots = planned.key, worker.slots(application, self._slots)
+    def _handed_over(self, address: str, key: str, work: SlotWork) -> list[Packed] | None:
         try:
-            edges, report = worker.runner(planned.digest).run(place, planned.plan, blobs, attempt=attempt)
-        except Exception as error:
-            yield slot, (key, Failed(Failure.of(as_failure(place.name, error))))
-            yield from self._told(key)
-            return
-        for edge in edges:
-            yield slots[edge.receiver], (key, edge)
-        yield slot, (key, report)
-
-    def _told(self, key: str) -> Iterator[tuple[int, Row]]:
-        """Tells all slots that an application has failed."""
-        return ((slot, (key, Failed(None))) for slot in range(self._slots))
+            answer = hand_over(address, key, _encode(work))
+        except WorkFailedError as error:
+            if error.failure != _UNKNOWN:
+                raise
+            planned = msgspec.json.decode(work.plans, type=list[Planned])
+            work.payloads = {each.digest: self._payloads[each.digest].value for each in planned}
+            answer = hand_over(address, key, _encode(work))
+        return None if answer is None else msgspec.msgpack.decode(answer, type=list[Packed])
 
 
 class Worker:
-    """What a Python worker keeps from one job to the next."""
+    """What a Python worker keeps from one job to the next: the tasks that it has open."""
 
-    def __init__(self) -> None:
-        leave_failures_to_the_driver()
+    def __init__(self, directory: Path) -> None:
+        prepare_worker()
+        self._busy = threading.Lock()
+        """Held while a slot runs: two at once in one process would only wait for each other."""
         self._plans: tuple[str, list[Planned]] = "", []
-        self._applications: dict[str, Application] = {}
-        self._runners: dict[str, TaskRunner] = {}
+        self._runners: dict[str, tuple[Application, TaskRunner]] = {}
         self._slots: dict[tuple[str, int], Mapping[str, int]] = {}
+        self._opened: set[str] = set()
+        """Slots whose tasks are open here."""
+        self._server = WorkServer(directory, self._run_for_other, self._busy, knows=self._opened.__contains__)
 
-    def plans(self, text: str) -> list[Planned]:
+    @property
+    def address(self) -> str:
+        return self._server.address
+
+    def run_here(self, work: SlotWork, payloads: Mapping[str, Any]) -> list[Packed]:
+        with self._busy:
+            for digest in self._runners.keys() - payloads.keys():
+                self._runners.pop(digest)[1].close()
+            for planned in self._planned(work.plans):
+                if planned.digest not in self._runners:
+                    self._open(planned.digest, payloads[planned.digest].value)
+            self._opened.add(f"slot-{work.slot}")
+            return self._run(work)
+
+    def _run_for_other(self, _key: str, data: bytes) -> bytes:
+        work = msgspec.msgpack.decode(data, type=SlotWork)
+        for digest, payload in work.payloads.items():
+            if digest not in self._runners:
+                self._open(digest, payload)
+        if any(planned.digest not in self._runners for planned in self._planned(work.plans)):
+            message = "an application is not known here"
+            raise WorkFailedError(message, _UNKNOWN)
+        return _encode(self._run(work))
+
+    def _planned(self, text: str) -> list[Planned]:
         if self._plans[0] != text:
             self._plans = text, msgspec.json.decode(text, type=list[Planned])
         return self._plans[1]
 
-    def application(self, planned: Planned, payloads: Mapping[str, object]) -> Application:
-        found = self._applications.get(planned.digest)
-        if found is None:
-            for digest in self._applications.keys() - payloads.keys():
-                self._forget(digest)
-            data: bytes = payloads[planned.digest].value  # type: ignore[attr-defined]  # a Broadcast
-            found = self._applications[planned.digest] = cloudpickle.loads(data)
-            self._runners[planned.digest] = TaskRunner(found)
-        return found
+    def _open(self, digest: str, data: bytes) -> None:
+        application: Application = cloudpickle.loads(data)
+        self._runners[digest] = application, TaskRunner(application, check=self._check)
 
-    def _forget(self, digest: str) -> None:
-        del self._applications[digest]
-        self._runners.pop(digest).close()
+    def _check(self) -> None:
+        self._server.check()
 
-    def runner(self, digest: str) -> TaskRunner:
-        return self._runners[digest]
+    def _run(self, work: SlotWork) -> list[Packed]:
+        blobs: dict[tuple[str, str], list[EdgeBlob]] = {}
+        failed: set[str] = set()
+        out: dict[int, list[Row]] = {}
+        for data in work.rows:
+            for key, what in unpack_rows(data):
+                if isinstance(what, EdgeBlob):
+                    blobs.setdefault((key, what.receiver), []).append(what)
+                else:
+                    if isinstance(what, Failed):
+                        failed.add(key)
+                    out.setdefault(work.slot, []).append((key, what))
+        for planned in self._planned(work.plans):
+            application, runner = self._runners[planned.digest]
+            slots = self._slots_of(application, work.slots)
+            for place in application.layout.tasks:
+                if place.level == work.level and slots[place.name] == work.slot and planned.key not in failed:
+                    own = blobs.get((planned.key, place.name), [])
+                    if has_work(place, planned.plan, own) and not self._run_task(
+                        runner, planned, place, own, slots, work, out
+                    ):
+                        failed.add(planned.key)
+        for key in failed:
+            for slot in range(work.slots):
+                out.setdefault(slot, []).append((key, Failed(None)))
+        return [(slot, pickle.dumps(rows, protocol=5)) for slot, rows in out.items()]
 
-    def slots(self, application: Application, slots: int) -> Mapping[str, int]:
+    def _run_task(
+        self,
+        runner: TaskRunner,
+        planned: Planned,
+        place: TaskPlace,
+        blobs: list[EdgeBlob],
+        slots: Mapping[str, int],
+        work: SlotWork,
+        out: dict[int, list[Row]],
+    ) -> bool:
+        """Runs a task; returns whether it went well."""
+        try:
+            edges, report = runner.run(place, planned.plan, blobs, attempt=work.attempt)
+        except Exception as error:
+            failure = Failure.of(as_failure(place.name, error))
+            out.setdefault(work.slot, []).append((planned.key, Failed(failure)))
+            return False
+        for edge in edges:
+            out.setdefault(slots[edge.receiver], []).append((planned.key, edge))
+        out.setdefault(work.slot, []).append((planned.key, report))
+        return True
+
+    def _slots_of(self, application: Application, slots: int) -> Mapping[str, int]:
         found = self._slots.get((application.key, slots))
         if found is None:
-            found = self._slots[application.key, slots] = slot_of(application.key, application.layout, slots)
+            found = self._slots[application.key, slots] = slots_of(application.key, application.layout, slots)
         return found
 
 
-_lock = threading.Lock()
-_workers: list[Worker] = []
+_encode = msgspec.msgpack.Encoder().encode
 
 
-def _worker() -> Worker:
-    with _lock:
-        if not _workers:
-            _workers.append(Worker())
-        return _workers[0]
+@cache
+def _worker(directory: str) -> Worker:
+    return Worker(Path(directory))
