@@ -18,7 +18,7 @@ from headrace.app.fingerprint import Fingerprint
 from headrace.app.lock import locked
 from headrace.app.places import application_directory, unusable
 from headrace.config import StreamsConfig
-from headrace.errors import StateDirectoryError, UnknownTopicError
+from headrace.errors import StateDirectoryError
 from headrace.query.roster import is_roster, roster_topic
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import TopicLog
@@ -72,14 +72,9 @@ def finish_reset(description: Description, config: StreamsConfig, log: DurableLo
     """Resets an application whose directory is locked by the caller; see the top for the order."""
     directory = application_directory(config)
     description.resetting().write(log)
-    for topic in description.internal_topics:
-        try:
-            log.delete_topic(topic)
-        except UnknownTopicError:
-            logger.debug("topic '%s' is gone already", topic)
     _delete(path for path in _entries(directory) if _WORKING_COPY.fullmatch(path.name))
     # The description goes with the journal.
-    log.reset_application(config.application_id)
+    log.reset_application(config.application_id, description.internal_topics)
 
 
 def _entries(directory: Path) -> list[Path]:

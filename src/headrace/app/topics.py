@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.config import StreamsConfig
@@ -105,15 +105,16 @@ def internal_topics(topology: Topology, config: StreamsConfig, external: Mapping
 
 
 def make_internal(
-    wanted: Iterable[WantedTopic], config: StreamsConfig, log: TopicLog, known: Collection[str] = ()
+    wanted: Sequence[WantedTopic], config: StreamsConfig, log: TopicLog, known: Collection[str] = ()
 ) -> None:
     """Creates internal topics, and checks those that exist; ``known`` are those that the application has had before.
 
     An application that has run before and has lost one of them has lost records or state, so it is stopped.
     """
+    has_run = log.last_batch(config.application_id) is not None
     there = set(log.topics())
-    last = log.last_batch(config.application_id)
-    has_run = last is not None and last.batch_id >= 0
+    if not has_run:
+        there -= _discard_unfit(wanted, log, there)
     missing = [topic for topic in wanted if topic.name not in there]
     for topic in wanted:
         if topic.name in there:
@@ -127,6 +128,18 @@ def make_internal(
         raise MissingInternalTopicsError(message, topics=lost)
     for topic in missing:
         _create(log, topic.name, topic.partitions, topic.configs)
+
+
+def _discard_unfit(wanted: Iterable[WantedTopic], log: TopicLog, there: Collection[str]) -> set[str]:
+    """Deletes topics that a reset has emptied, if they have another number of partitions than is needed now."""
+    unfit = set()
+    for topic in wanted:
+        if topic.name in there and log.partitions_of(topic.name) != topic.partitions:
+            targets = [(topic.name, partition) for partition in range(log.partitions_of(topic.name))]
+            if log.begin_offsets(targets) == log.end_offsets(targets):
+                log.delete_topic(topic.name)
+                unfit.add(topic.name)
+    return unfit
 
 
 def _check(wanted: WantedTopic, found: Topic, application: str) -> None:

@@ -263,8 +263,8 @@ class EmbeddedLog:
 
         self._write(begin)
 
-    def reset_application(self, application: str) -> None:
-        """Forgets batches, positions and task records of an application. Topics stay as they are."""
+    def reset_application(self, application: str, internal_topics: Iterable[str] = ()) -> None:
+        """Forgets batches, positions and task records of an application, and deletes its internal topics, at once."""
         name = _name(application)
 
         def forget(tables: Tables) -> int:
@@ -272,6 +272,10 @@ class EmbeddedLog:
             incarnation = (tables.application(name) or Application()).incarnation + 1
             tables.delete_task_records(name)
             tables.put_application(name, Application(incarnation))
+            for topic in internal_topics:
+                found = tables.find_topic(topic)
+                if found is not None:
+                    tables.drop_topic(found)
             return incarnation
 
         self._staging.discard(name, self._write(forget))

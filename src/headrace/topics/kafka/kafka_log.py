@@ -12,6 +12,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import LogError
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients, close_clients, open_clients
+from headrace.topics.kafka.descriptions import read_description, write_description
 from headrace.topics.kafka.history import History
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.journal import KafkaJournal
@@ -175,6 +176,13 @@ class KafkaLog:
                 return False
             time.sleep(min(pause, left))
             pause = min(pause * 2, _POLL_LAST_S)
+
+    def application_description(self, application: str) -> bytes | None:
+        return read_description(self._clients, self._administration, application)
+
+    def describe_application(self, application: str, description: bytes) -> None:
+        self._check_open()
+        write_description(self._administration, self._appender, application, description)
 
     def open_journal(self, application: str, tasks: Sequence[str]) -> KafkaJournal:
         """Opens the journal of an application; drivers and tasks that had it before can commit nothing more."""

@@ -1,7 +1,8 @@
 """Topics that hold the progress of applications: their names, their settings, and how they come to be.
 
-``<application>-headrace-batches`` has one partition, which the driver writes. ``<application>-headrace-<n>-tasks`` has
-a partition for each task of sub-topology ``n``, which that task alone writes. Nothing in them is ever forgotten by a
+``<application>-headrace-batches`` has one partition, which the driver writes, as has ``<application>-headrace-
+application``, with the description of the application. ``<application>-headrace-<n>-tasks`` has a partition for each
+task of sub-topology ``n``, which that task alone writes. Nothing in them is ever forgotten by a
 broker's clock; what nobody needs any more is cut off at the front with DeleteRecords. Brokers refuse that for topics
 that are only compacted (POLICY_VIOLATION), and take it for ``delete`` and for ``compact,delete``: tried with 4.1.1.
 """
@@ -16,7 +17,7 @@ from headrace.errors import LogError, TopicError, TopicExistsError, UnknownTopic
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.log import TopicPartition
 
-_OWN = re.compile(r".+-headrace-(batches|.*-tasks)")
+_OWN = re.compile(r".+-headrace-(application|batches|.*-tasks)")
 _FIRST_PARTITIONS = 8
 """Partitions that a topic of tasks gets at first; one that is not used costs nothing."""
 # Disk space is given back by whole segments, so they are small, as those of Kafka Streams' repartition topics.
@@ -44,6 +45,15 @@ def batches_topic(application: str) -> str:
     'orders-headrace-batches'
     """
     return f"{application}-headrace-batches"
+
+
+def description_topic(application: str) -> str:
+    """Returns where the description of an application is.
+
+    >>> description_topic("orders")
+    'orders-headrace-application'
+    """
+    return f"{application}-headrace-application"
 
 
 def application_of(topic: str) -> str | None:

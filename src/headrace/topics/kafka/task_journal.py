@@ -296,10 +296,10 @@ class KafkaTaskJournal:
         except StreamsError as unknown:
             logger.debug("who has taken over task %s is not known: %s", self._task, unknown)
         message = (
-            f"another process has taken over while {doing} ({error.str()}); what this one was about to commit was not "
-            "committed"
+            f"another attempt at the task has taken over while {doing} ({error.str()}); what this one was about to "
+            "commit was not committed; the task is opened again"
         )
-        return FencedError(message)
+        return RetriableError(message)
 
 
 def _abort(producer: Producer) -> None:

@@ -1,0 +1,32 @@
+"""Descriptions of applications on Kafka: the last record of a topic of their own."""
+
+from __future__ import annotations
+
+import time
+
+from headrace.topics.kafka.administration import Administration
+from headrace.topics.kafka.clients import Clients
+from headrace.topics.kafka.progress_topics import description_topic, ensure_place
+from headrace.topics.kafka.reading import read_range
+from headrace.topics.kafka.writing import Appender
+
+_KEY = b"application"
+
+
+def read_description(clients: Clients, administration: Administration, application: str) -> bytes | None:
+    """Returns what was written last; None if there is nothing."""
+    place = (description_topic(application), 0)
+    if place[0] not in administration.names():
+        return None
+    begin = administration.begin_offsets([place])[place]
+    end = administration.end_offsets([place])[place]
+    found = read_range(clients, administration, place, begin, end, end - begin, 1 << 30, keep=False)
+    return found[-1][3] if found else None
+
+
+def write_description(administration: Administration, appender: Appender, application: str, description: bytes) -> None:
+    """Writes a description, and forgets those before it."""
+    place = (description_topic(application), 0)
+    ensure_place(administration, place)
+    written = appender.append(place[0], [(0, time.time_ns() // 1_000_000, _KEY, description, ())])
+    administration.delete_records({place: written[0][0]})
