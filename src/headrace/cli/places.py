@@ -17,7 +17,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownTopicError, did_you_mean
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
-from headrace.topics.log import Topic
+from headrace.topics.log import Topic, TopicLog
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -80,7 +80,7 @@ class Places:
             yield log
 
 
-def known_topic(log: DurableLog, name: str, places: Places) -> Topic:
+def known_topic(log: TopicLog, name: str, places: Places) -> Topic:
     """Returns a topic, or says with which command it is made."""
     try:
         return log.describe_topic(name)

@@ -19,7 +19,7 @@ def read_description(clients: Clients, administration: Administration, applicati
     if place[0] not in administration.names():
         return None
     begin = administration.begin_offsets([place])[place]
-    end = administration.end_offsets([place])[place]
+    end = administration.end_offsets([place], stable=True)[place]
     found = read_range(clients, administration, place, begin, end, end - begin, 1 << 30, keep=False)
     return found[-1][3] if found else None
 
