@@ -10,7 +10,8 @@ from __future__ import annotations
 import ctypes
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from headrace.runtime.collector_pause import end_pauses_of
 
@@ -50,6 +51,15 @@ class Commits:
         with self._changed:
             self._is_committing = False
             self._changed.notify_all()
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """What lies between ``begin`` and ``end``."""
+        self.begin()
+        try:
+            yield
+        finally:
+            self.end()
 
     def close(self) -> None:
         """Called when the thread has nothing more to do: its number may soon be that of another thread."""

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -15,6 +16,7 @@ from headrace.batches.executor import Executor
 from headrace.batches.housekeeping import Housekeeping
 from headrace.batches.inputs import check_inputs, input_ids, input_partitions
 from headrace.batches.layout import Layout
+from headrace.batches.loop import LONGEST_WAIT_S, Member, tick
 from headrace.batches.planner import Planner
 from headrace.batches.reports import BatchReport
 from headrace.batches.run import ApplicationRun
@@ -25,8 +27,6 @@ from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_WAIT = 0.1
-"""Seconds after which an engine that waits looks whether it should stop."""
 _PATIENCE_S = 2.0
 """For a thread that was left behind to give back what it has open."""
 
@@ -114,27 +114,22 @@ class BatchEngine:
             run.close()
 
     def _run_batches(self, run: ApplicationRun, executor: Executor, commits: Commits) -> bool:
-        while not self._stopping.is_set():
-            plan = None if self._paused.is_set() else run.next_plan()
-            if plan is None:
-                if run.is_finished:
-                    return True
-                if run.is_outdated:
-                    return False
-                if self._paused.is_set():
-                    time.sleep(_LONGEST_WAIT / 2)
-                else:
-                    run.wait(_LONGEST_WAIT)
-                continue
-            outcome = executor.run({run.key: plan})[run.key]
-            commits.begin()
-            try:
-                report = run.commit(plan, outcome)
-            finally:
-                commits.end()
-            if report is not None:
-                self._tell(report)
-        return True
+        member = Member(run, self._tell, committing=commits.committing)
+        while not self._stopping.is_set() and not member.is_over:
+            member.is_paused = self._paused.is_set()
+            if not tick(executor, [member]):
+                self._wait(run)
+        if member.failure is not None:
+            raise member.failure
+        return self._stopping.is_set() or run.is_finished
+
+    def _wait(self, run: ApplicationRun) -> None:
+        positions, within_s = run.waits_for()
+        longest_s = min(within_s, LONGEST_WAIT_S)
+        if positions and not self._paused.is_set():
+            self._log.wait_for_data(positions, timedelta(seconds=longest_s))
+        else:
+            time.sleep(longest_s)
 
     def _tell(self, report: BatchReport) -> None:
         metrics = self._metrics

@@ -103,20 +103,17 @@ class Planner:
             return 0.0
         return self._pace_ms / 1000 - (time.monotonic() - self._last_start)
 
-    def wait(self, longest_s: float) -> None:
-        """Waits until there may be something to do, but not for longer."""
+    def waits_for(self) -> tuple[Offsets, float]:
+        """Returns the positions at which there may be something to do, and in how many seconds there is anyway."""
         early_s = self._early_s()
         if early_s > 0:
-            time.sleep(min(early_s, longest_s))
-            return
+            return {}, early_s
         clocks = [status.next_clock_ms for status in self._statuses.values() if status.next_clock_ms is not None]
-        if clocks:
-            longest_s = min(longest_s, max(0, min(clocks) - self._clock()) / 1000)
+        within_s = max(0, min(clocks) - self._clock()) / 1000 if clocks else _LOOK_AROUND
         if self._incomplete:
             # There is data already; what is waited for is more of it, or that the waiting is over.
-            time.sleep(min(longest_s, _IDLE_STEP))
-        else:
-            self._log.wait_for_data(self._positions, timedelta(seconds=longest_s))
+            return {}, min(within_s, _IDLE_STEP)
+        return self._positions, within_s
 
     def _has_outdated(self) -> bool:
         if self._is_outdated is not None and time.monotonic() - self._looked > _LOOK_AROUND:

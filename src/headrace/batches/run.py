@@ -32,7 +32,7 @@ class PlanSource(Protocol):
     outdated: bool
 
     def next_plan(self, batch_id: int) -> Plan | None: ...
-    def wait(self, longest_s: float) -> None: ...
+    def waits_for(self) -> tuple[Offsets, float]: ...
     def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None: ...
 
 
@@ -110,13 +110,12 @@ class ApplicationRun:
         """Whether there are other topics or partitions to read than there were."""
         return self._planner.outdated and self._pending is None
 
-    def wait(self, longest_s: float) -> None:
-        """Waits until there may be something to do, but not for longer."""
+    def waits_for(self) -> tuple[Offsets, float]:
+        """Returns the positions at which there may be something to do, and in how many seconds there is anyway."""
         early_s = self._retry_at - time.monotonic()
         if early_s > 0:
-            time.sleep(min(early_s, longest_s))
-        elif self._pending is None:
-            self._planner.wait(longest_s)
+            return {}, early_s
+        return self._planner.waits_for() if self._pending is None else ({}, 0.0)
 
     def commit(self, plan: Plan, outcome: Outcome) -> BatchReport | None:
         """Makes a micro-batch final that all tasks have run.

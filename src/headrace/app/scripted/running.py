@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,6 +11,7 @@ from headrace.app.scripted.hosted import Hosted
 from headrace.app.scripted.script import Script
 from headrace.batches.executor import Executor
 from headrace.batches.layout import Layout
+from headrace.batches.loop import Member, tick
 from headrace.batches.run import ApplicationRun
 from headrace.topics.embedded import EmbeddedLog
 
@@ -28,33 +29,24 @@ class HostedPrograms:
             each.make_topics(log)
             self.layouts[each.name] = Layout.on(log, each.topology, each.config)
 
-    def run(self, executor: Executor, *, before_batch: Callable[[], None] | None = None) -> int:
+    def run(self, executor: Executor) -> int:
         """Runs all scripts to their ends; returns how many jobs it took."""
-        runs = {each.name: (each, self._run_of(each)) for each in self._programs}
-        for _, run in runs.values():
-            executor.add(run.application)
+        runs = {each.name: (each, Member(self._run_of(each), lambda _report: None)) for each in self._programs}
+        for _, member in runs.values():
+            executor.add(member.run.application)
         jobs = 0
         try:
             while runs:
-                plans = {name: plan for name, (_, run) in runs.items() if (plan := run.next_plan()) is not None}
-                if plans:
-                    jobs += 1
-                    if before_batch is not None:
-                        before_batch()
-                    for name, outcome in executor.run(plans).items():
-                        hosted, run = runs[name]
-                        try:
-                            run.commit(plans[name], outcome)
-                        except Exception as error:
-                            hosted.failure = error
-                for name, (hosted, run) in list(runs.items()):
-                    if run.is_finished or hosted.failure is not None:
+                jobs += tick(executor, [member for _, member in runs.values()])
+                for name, (hosted, member) in list(runs.items()):
+                    if member.is_over:
+                        hosted.failure = member.failure
                         del runs[name]
-                        executor.remove(run.application)
-                        run.close()
+                        executor.remove(member.run.application)
+                        member.run.close()
         finally:
-            for _, run in runs.values():
-                run.close()
+            for _, member in runs.values():
+                member.run.close()
         return jobs
 
     def _run_of(self, hosted: Hosted) -> ApplicationRun:

@@ -49,8 +49,9 @@ class Script:
         self.finished = True
         return None
 
-    def wait(self, longest_s: float) -> None:
-        """Does nothing: a script never waits."""
+    def waits_for(self) -> tuple[Offsets, float]:
+        """Returns that it waits for nothing."""
+        return {}, 0.0
 
     def _go_on(self) -> list[Range] | None:
         """Returns what to read next: the rest of a step, or the beginning of the next one; None at the end."""
