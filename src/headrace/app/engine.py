@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from headrace.batches.engine import BatchEngine, EngineListener
+from headrace.batches.engine import BatchEngine, EngineListener, own_loop
 from headrace.batches.executor import LocalExecutor
 from headrace.config import StreamsConfig
 from headrace.errors import MissingDependencyError
@@ -80,7 +80,7 @@ def local_engine(
         listener=listener,
         directory=directory,
         keep_open=keep_open,
-        make_executor=lambda _config, _directory, _keep_open, check: LocalExecutor(check=check),
+        open_loop=lambda _config, _directory, _keep_open, check: own_loop(LocalExecutor(check=check), log),
     )
 
 

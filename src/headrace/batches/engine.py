@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -16,7 +15,7 @@ from headrace.batches.executor import Executor
 from headrace.batches.housekeeping import Housekeeping
 from headrace.batches.inputs import check_inputs, input_ids, input_partitions
 from headrace.batches.layout import Layout
-from headrace.batches.loop import LONGEST_WAIT_S, Member, tick
+from headrace.batches.loop import Loop, Member, OwnLoop
 from headrace.batches.planner import Planner
 from headrace.batches.reports import BatchReport
 from headrace.batches.run import ApplicationRun
@@ -41,8 +40,8 @@ class EngineListener(Protocol):
     def on_batch(self, batch: BatchReport) -> None: ...
 
 
-MakeExecutor: TypeAlias = Callable[[StreamsConfig, Path, Sequence[int], Callable[[], None]], Executor]
-"""(config, directory, descriptors to keep open, what to call before every commit): makes the executor of an engine."""
+OpenLoop: TypeAlias = Callable[[StreamsConfig, Path, Sequence[int], Callable[[], None]], AbstractContextManager[Loop]]
+"""(config, directory, descriptors to keep open, what to call before every commit): opens the loop of an engine."""
 
 
 class BatchEngine:
@@ -57,15 +56,15 @@ class BatchEngine:
         listener: EngineListener,
         directory: Path,
         keep_open: Sequence[int] = (),
-        make_executor: MakeExecutor,
+        open_loop: OpenLoop,
     ) -> None:
         self._topology, self._config, self._log = topology, config, log
         self._listener, self._directory, self._keep_open = listener, directory, keep_open
-        self._make_executor = make_executor
+        self._open_loop = open_loop
         self._stopping, self._paused = threading.Event(), threading.Event()
         self._is_cancelled = False
         self._worker: BatchThread | None = None
-        self._executor: Executor | None = None
+        self._loop: Loop | None = None
         self._tasks: set[str] | None = None
         self._metrics: dict[str, Any] = {}
 
@@ -82,17 +81,15 @@ class BatchEngine:
         worker.wait()
 
     def _run(self, commits: Commits, *, available_now: bool) -> None:
-        with Housekeeping(self._log):
-            executor = self._make_executor(self._config, self._directory, self._keep_open, commits.check)
-            self._executor = executor
+        with self._open_loop(self._config, self._directory, self._keep_open, commits.check) as loop:
+            self._loop = loop
             try:
-                while not self._run_layout(executor, commits, available_now=available_now):
+                while not self._run_layout(loop, commits, available_now=available_now):
                     logger.info("%s: there are other topics or partitions to read now", self._config.application_id)
             finally:
-                self._executor = None
-                _close_surely(executor.close)
+                self._loop = None
 
-    def _run_layout(self, executor: Executor, commits: Commits, *, available_now: bool) -> bool:
+    def _run_layout(self, loop: Loop, commits: Commits, *, available_now: bool) -> bool:
         """Returns whether the application is at its end; otherwise there are other topics to be read."""
         if self._stopping.is_set():
             return True
@@ -104,32 +101,20 @@ class BatchEngine:
             self._directory,
             planner=partial(Planner, available_now=available_now, is_outdated=self._watch()),
         )
+        member = Member(
+            run,
+            self._tell,
+            committing=commits.committing,
+            is_paused=self._paused.is_set,
+            is_stopping=self._stopping.is_set,
+        )
         try:
-            executor.add(run.application)
-            try:
-                return self._run_batches(run, executor, commits)
-            finally:
-                _close_surely(lambda: executor.remove(run.application))
+            loop.run(member)
         finally:
             run.close()
-
-    def _run_batches(self, run: ApplicationRun, executor: Executor, commits: Commits) -> bool:
-        member = Member(run, self._tell, committing=commits.committing)
-        while not self._stopping.is_set() and not member.is_over:
-            member.is_paused = self._paused.is_set()
-            if not tick(executor, [member]):
-                self._wait(run)
         if member.failure is not None:
             raise member.failure
         return self._stopping.is_set() or run.is_finished
-
-    def _wait(self, run: ApplicationRun) -> None:
-        positions, within_s = run.waits_for()
-        longest_s = min(within_s, LONGEST_WAIT_S)
-        if positions and not self._paused.is_set():
-            self._log.wait_for_data(positions, timedelta(seconds=longest_s))
-        else:
-            time.sleep(longest_s)
 
     def _tell(self, report: BatchReport) -> None:
         metrics = self._metrics
@@ -212,9 +197,9 @@ class BatchEngine:
     def cancel(self) -> None:
         self._stopping.set()
         self._is_cancelled = True
-        executor, worker = self._executor, self._worker
-        if executor is not None:
-            executor.cancel()
+        loop, worker = self._loop, self._worker
+        if loop is not None:
+            loop.cancel()
         if worker is not None:
             self._leave_behind(worker)
 
@@ -228,9 +213,15 @@ class BatchEngine:
         return dict(self._metrics)
 
 
-def _close_surely(close: Callable[[], None]) -> None:
-    """Gives back open files, also if the thread was left behind in the middle of this: that is raised only once."""
+@contextmanager
+def own_loop(executor: Executor, log: DurableLog) -> Iterator[Loop]:
+    """The loop of an engine that has an executor for itself, and keeps the log tidy."""
     try:
-        close()
-    except LeftBehind:
-        close()
+        with Housekeeping(log):
+            yield OwnLoop(executor, log)
+    finally:
+        try:
+            executor.close()
+        except LeftBehind:
+            # Raised once, in the middle of it: open files are given back all the same.
+            executor.close()

@@ -1,25 +1,23 @@
 """The loop of micro-batches: one tick runs the next batch of every application that has something to do.
 
-An engine of its own has a loop with one member; applications that share an executor, as the queries of a SQL server do,
-share a loop, too: per tick one job with the tasks of all that have input, planned and committed each for itself.
+An engine of its own has a loop with one member. Applications that share an executor, as the queries of a SQL server do,
+share a loop, too (``shared_loop``): per tick one job with the tasks of all that have input, planned and committed each
+for itself.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
+from typing import Protocol
 
 from headrace.batches.executor import Executor
 from headrace.batches.plan import Plan
 from headrace.batches.reports import BatchReport, Outcome
 from headrace.batches.run import ApplicationRun
 from headrace.topics.log import Offsets, TopicLog
-
-logger = logging.getLogger(__name__)
 
 LONGEST_WAIT_S = 0.1
 """After which a loop that waits looks whether it should stop."""
@@ -37,27 +35,33 @@ class Member:
         tell: Callable[[BatchReport], None],
         *,
         committing: Callable[[], AbstractContextManager[object]] = nullcontext,
+        is_paused: Callable[[], bool] = lambda: False,
+        is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self.run = run
         self._tell = tell
         self._committing = committing
+        self._is_paused = is_paused
+        self._is_stopping = is_stopping
         self.failure: BaseException | None = None
-        self.is_paused = False
-        self.is_stopping = False
 
     @property
     def is_over(self) -> bool:
         """Whether there is nothing more to do for it in this loop."""
-        return self.is_stopping or self.failure is not None or self.run.is_finished or self.run.is_outdated
+        return self._is_stopping() or self.failure is not None or self.run.is_finished or self.run.is_outdated
 
     def next_plan(self) -> Plan | None:
-        if self.is_paused or self.is_over:
+        if self._is_paused() or self.is_over:
             return None
         try:
             return self.run.next_plan()
         except Exception as error:
             self.failure = error
             return None
+
+    def waits_for(self) -> tuple[Offsets, float]:
+        """Returns the positions at which there may be something to do, and in how many seconds there is anyway."""
+        return ({}, LONGEST_WAIT_S) if self._is_paused() else self.run.waits_for()
 
     def take(self, plan: Plan, outcome: Outcome) -> None:
         """Commits what has run, and tells of it; what goes wrong is this member's failure, and nobody else's."""
@@ -70,9 +74,29 @@ class Member:
             self.failure = error
 
 
+class Loop(Protocol):
+    """Runs the micro-batches of members."""
+
+    def run(self, member: Member) -> None:
+        """Blocks until a member is over; what it has failed of is in its ``failure``."""
+        ...
+
+    def cancel(self) -> None:
+        """Ends what runs, as far as it can be ended, from another thread."""
+        ...
+
+
+Planned = Mapping[str, tuple[Member, Plan]]
+
+
+def plan_all(members: Iterable[Member]) -> Planned:
+    """Returns the members that have a micro-batch to be run now, by the key of their application, with its plan."""
+    return {member.run.key: (member, plan) for member in members if (plan := member.next_plan()) is not None}
+
+
 def tick(executor: Executor, members: Iterable[Member]) -> bool:
     """Runs the next micro-batch of every member that has one, in one job; returns whether there was any."""
-    planned = {member.run.key: (member, plan) for member in members if (plan := member.next_plan()) is not None}
+    planned = plan_all(members)
     if not planned:
         return False
     outcomes = executor.run({key: plan for key, (_, plan) in planned.items()})
@@ -81,86 +105,36 @@ def tick(executor: Executor, members: Iterable[Member]) -> bool:
     return True
 
 
-class SharedLoop:
-    """A loop in a thread of its own, which applications join and leave while it runs."""
+def wait_for_input(log: TopicLog, members: Iterable[Member], longest_s: float = LONGEST_WAIT_S) -> None:
+    """Waits until a member may have something to do, but not for long."""
+    positions: Offsets = {}
+    for member in members:
+        wanted, within_s = member.waits_for()
+        positions.update(wanted)
+        longest_s = min(longest_s, within_s)
+    if longest_s <= 0:
+        return
+    if positions:
+        log.wait_for_data(positions, timedelta(seconds=longest_s))
+    else:
+        time.sleep(longest_s)
+
+
+class OwnLoop:
+    """The loop of one application, on an executor of its own."""
 
     def __init__(self, executor: Executor, log: TopicLog) -> None:
         self._executor = executor
         self._log = log
-        self._changed = threading.Condition()
-        self._joining: list[Member] = []
-        self._members: list[Member] = []
-        self._is_closing = False
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="headrace-shared-loop", daemon=True)
-        self._thread.start()
 
     def run(self, member: Member) -> None:
-        """Blocks until a member is over; raises what it has failed of."""
-        with self._changed:
-            self._joining.append(member)
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._has_left(member))
-        if self._failure is not None:
-            raise self._failure
-        if member.failure is not None:
-            raise member.failure
-
-    def _has_left(self, member: Member) -> bool:
-        return (member.is_over and member not in self._members and member not in self._joining) or (
-            self._failure is not None
-        )
-
-    def close(self) -> None:
-        with self._changed:
-            self._is_closing = True
-            self._changed.notify_all()
-        self._thread.join()
-
-    def _run(self) -> None:
+        self._executor.add(member.run.application)
         try:
-            while not self._is_closing:
-                self._let_in_and_out()
-                if not self._members:
-                    with self._changed:
-                        self._changed.wait_for(lambda: self._joining or self._is_closing, 1.0)
-                elif not tick(self._executor, self._members):
-                    self._wait()
-        except BaseException as error:
-            logger.exception("the loop of all queries has failed")
-            self._failure = error
+            while not member.is_over:
+                if not tick(self._executor, [member]) and not member.is_over:
+                    wait_for_input(self._log, [member])
         finally:
-            with self._changed:
-                self._changed.notify_all()
-
-    def _let_in_and_out(self) -> None:
-        with self._changed:
-            joining, self._joining = self._joining, []
-            leaving = [member for member in self._members if member.is_over]
-        for member in joining:
-            try:
-                self._executor.add(member.run.application)
-                self._members.append(member)
-            except Exception as error:
-                member.failure = error
-        for member in leaving:
             self._executor.remove(member.run.application)
-            self._members.remove(member)
-        if joining or leaving:
-            with self._changed:
-                self._changed.notify_all()
 
-    def _wait(self) -> None:
-        positions: Offsets = {}
-        longest_s = LONGEST_WAIT_S
-        for member in self._members:
-            if not member.is_paused:
-                wanted, within_s = member.run.waits_for()
-                positions.update(wanted)
-                longest_s = min(longest_s, within_s)
-        if longest_s <= 0:
-            return
-        if positions:
-            self._log.wait_for_data(positions, timedelta(seconds=longest_s))
-        else:
-            time.sleep(longest_s)
+    def cancel(self) -> None:
+        self._executor.cancel()

@@ -1,13 +1,17 @@
-"""The engine of an application on Spark."""
+"""Engines on Spark: one with a Spark context and a loop of its own, and many that share both."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from headrace.batches.engine import BatchEngine, EngineListener
+from headrace.batches.engine import BatchEngine, EngineListener, own_loop
+from headrace.batches.loop import Loop
+from headrace.batches.shared_loop import SharedLoop
 from headrace.config import StreamsConfig
-from headrace.spark.executor import make_executor
+from headrace.spark.executor import SparkExecutor
 from headrace.spark.session import check_master
 from headrace.spark.shipping import check_shippable
 from headrace.topics.journal import DurableLog
@@ -26,12 +30,62 @@ def spark_engine(
     """Makes an engine that runs every micro-batch as a Spark job; see ``headrace.app.engine.Engine``."""
     check_shippable(topology, config)
     check_master(config)
+
+    def open_loop(
+        config: StreamsConfig, directory: Path, keep_open: Sequence[int], _check: Callable[[], None]
+    ) -> AbstractContextManager[Loop]:
+        return own_loop(SparkExecutor(config, directory, keep_open), log)
+
     return BatchEngine(
-        topology,
-        config,
-        log,
-        listener=listener,
-        directory=directory,
-        keep_open=keep_open,
-        make_executor=make_executor,
+        topology, config, log, listener=listener, directory=directory, keep_open=keep_open, open_loop=open_loop
     )
+
+
+class SharedSparkEngines:
+    """Makes engines that share a Spark context and a loop: a job has the tasks of all of them.
+
+    Spark starts with the first engine that runs, with the settings of this object and files in ``directory``.
+    """
+
+    def __init__(self, config: StreamsConfig, log: DurableLog, directory: Path) -> None:
+        check_master(config)
+        self._config = config
+        self._log = log
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._executor: SparkExecutor | None = None
+        self._loop: SharedLoop | None = None
+
+    def __call__(
+        self,
+        topology: Topology,
+        config: StreamsConfig,
+        log: DurableLog,
+        *,
+        listener: EngineListener,
+        directory: Path,
+        keep_open: Sequence[int] = (),
+    ) -> BatchEngine:
+        check_shippable(topology, config)
+        return BatchEngine(
+            topology, config, log, listener=listener, directory=directory, keep_open=keep_open, open_loop=self._open
+        )
+
+    @contextmanager
+    def _open(
+        self, _config: StreamsConfig, _directory: Path, keep_open: Sequence[int], _check: Callable[[], None]
+    ) -> Iterator[Loop]:
+        with self._lock:
+            if self._loop is None:
+                self._executor = SparkExecutor(self._config, self._directory, keep_open)
+                self._loop = SharedLoop(self._executor, self._log)
+        yield self._loop
+
+    def close(self) -> None:
+        """Ends the loop and Spark's context; all engines must have stopped."""
+        with self._lock:
+            if self._loop is not None:
+                self._loop.close()
+            if self._executor is not None:
+                self._executor.close()
+            self._loop = self._executor = None

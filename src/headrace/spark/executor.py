@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,10 +115,3 @@ def _described(plans: Mapping[str, Plan]) -> str:
     if len(plans) > 1:
         return f"{len(plans)} applications, {sum(plan.records for plan in plans.values())} records"
     return ", ".join(f"{key}: batch {plan.batch_id}, {plan.records} records" for key, plan in plans.items())
-
-
-def make_executor(
-    config: StreamsConfig, directory: Path, keep_open: Sequence[int], _check: Callable[[], None]
-) -> SparkExecutor:
-    """Makes the executor of an engine; what is to be checked before a commit is checked by the journal."""
-    return SparkExecutor(config, directory, keep_open)

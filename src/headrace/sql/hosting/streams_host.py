@@ -91,7 +91,7 @@ class _Hosted:
 
 
 class StreamsHost:
-    """Runs queries as applications of this process: on Spark, all of them in one JVM, or on the engine that is given.
+    """Runs queries as applications of this process: on Spark, in one job per tick, or on the engine that is given.
 
     ``settings`` are those of all applications. ``patience`` is how long the end of a query waits for its micro-batch,
     in which a function may never return; then the batch is cancelled. A query that another process runs on the same
@@ -113,7 +113,7 @@ class StreamsHost:
         self._log = self._shared(log)
         self._settings = dict(settings)
         self._service_id = service_id
-        self._engine = engine
+        self._engine = engine or self._shared_engines()
         self.confirm: Callable[[str], bool] = _always
         """Asked before a query is taken over: the process that ran it may have ended it for good."""
         self._lock = threading.Lock()
@@ -133,6 +133,16 @@ class StreamsHost:
         self._wake_waiting = waiting.wake
         # It has all that the log has.
         return cast("DurableLog", waiting)
+
+    def _shared_engines(self) -> EngineFactory:
+        """Returns what makes engines on Spark, all of them in one loop: per tick there is one job for all queries."""
+        # Imported here: a server whose queries run in its process needs no pyspark.
+        from headrace.spark.engine import SharedSparkEngines
+
+        config = StreamsConfig.of({**self._settings, "application.id": f"{self._service_id}sql"})
+        engines = SharedSparkEngines(config, self._log, application_directory(config) / "engine")
+        self._held.callback(engines.close)
+        return engines
 
     def start(self, query: PersistentQuery) -> None:
         self.stop(query.id)
