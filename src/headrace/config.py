@@ -136,6 +136,8 @@ class StreamsConfig:
     """How many tasks run at once in this process, where the host leaves that to us."""
     num_standby_replicas: int = setting(0, "num.standby.replicas", Kind.NUMBER, minimum=0)
     """How many further copies of each store are kept up to date."""
+    acceptable_recovery_lag: int = setting(10_000, "acceptable.recovery.lag", Kind.NUMBER, minimum=0)
+    """How many changelog records a task may lack and still count as restored; it reads them when it runs."""
     replication_factor: int = setting(-1, "replication.factor", Kind.NUMBER, minimum=-1)
     """Replicas of internal topics; -1 leaves it to the broker."""
 

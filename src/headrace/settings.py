@@ -43,7 +43,6 @@ CLIENT_SETTINGS = frozenset(
 """Settings of all Kafka clients; kept as they are."""
 
 NO_EFFECT = {
-    "acceptable.recovery.lag": "a moved task catches up before it runs",
     "built.in.metrics.version": "there is one version of the metrics",
     "config.providers": "settings are Python values",
     "default.client.supplier": "the log is chosen by bootstrap_servers",

@@ -96,6 +96,7 @@ class LocalExecutor:
                     return Outcome(reports, as_failure(place.name, error))
                 reports.append(report)
                 _sort_into(waiting, edges)
+        reports += [runner.restore(application.layout.by_name[task]) for task in plan.restores]
         return Outcome(reports)
 
     def cancel(self) -> None:

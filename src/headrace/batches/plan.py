@@ -33,6 +33,13 @@ class Plan(msgspec.Struct, frozen=True):
     """The last commit of every task that has made one: a task that is open somewhere knows by it if it is current."""
     global_ends: Mapping[str, int] = {}
     """Up to where global tables are read: offsets by ``topic/partition``."""
+    restores: frozenset[str] = frozenset()
+    """Tasks that do not take part yet: they are restored meanwhile, and say how far they are."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether any task is to do anything but being restored."""
+        return bool(self.ranges or self.due)
 
     def pack(self) -> bytes:
         """Returns the plan as it is recorded, and handed to the tasks.

@@ -11,6 +11,7 @@ from headrace.batches.admission import Admission, fitting, share
 from headrace.batches.layout import Layout
 from headrace.batches.plan import Plan, Range
 from headrace.batches.positions import start_positions
+from headrace.batches.readiness import Readiness
 from headrace.batches.reports import TaskReport
 from headrace.errors import MissingSourceTopicError, UnknownTopicError
 from headrace.topics.journal import JournalState, TaskStatus
@@ -20,6 +21,8 @@ from headrace.topology.levels import back_edges
 _IDLE_STEP = 0.01
 _PURGE_EVERY = 30.0
 """Seconds between two deletions of what back edges have carried; Kafka Streams' default."""
+_ASK_EVERY = 0.1
+"""Seconds after which tasks that are being restored are asked how far they are."""
 _LOOK_AROUND = 3.0
 """Seconds after which it is looked whether there are new topics or partitions."""
 _BACKLOG_MS = 2_000.0
@@ -70,7 +73,10 @@ class Planner:
         self._idle_ms = config.max_task_idle // timedelta(milliseconds=1)
         self._incomplete: dict[str, float] = {}
         self._statuses: dict[str, TaskStatus] = dict(state.tasks)
-        self._is_first = True
+        self._readiness = Readiness(layout, state.tasks.keys(), config.acceptable_recovery_lag)
+        self._unopened = set(self._targets)
+        """Tasks that have not taken part yet: nobody has told when their clocks are due."""
+        self._asked = 0.0
         self._is_behind = False
         self._last_start = 0.0
         self._purged = time.monotonic()
@@ -87,19 +93,28 @@ class Planner:
         if self.finished or self._has_outdated():
             return None
         now_ms = self._clock()
-        available = self._complete(self._available())
-        due = self._due(now_ms)
-        if self._ends is not None and not available and not self._is_first:
+        runnable = self._readiness.runnable
+        available = self._complete(self._available(runnable))
+        due = self._due(now_ms, runnable)
+        restores = self._to_be_restored()
+        if self._ends is not None and not available and not due & self._unopened and not self._readiness.waiting:
             # A backfill ends with its input; clocks would keep it running for ever.
             self.finished = True
             return None
-        if not (self._is_first or available or due) or self._early_s() > 0:
+        if not restores and (not (available or due) or self._early_s() > 0):
             return None
-        return self._make(batch_id, now_ms, available, due)
+        return self._make(batch_id, now_ms, available, due, restores)
+
+    def _to_be_restored(self) -> frozenset[str]:
+        """Returns the tasks that are not ready, now and then: they are asked how far they are."""
+        if not self._readiness.waiting or time.monotonic() - self._asked < _ASK_EVERY:
+            return frozenset()
+        self._asked = time.monotonic()
+        return frozenset(self._readiness.waiting)
 
     def _early_s(self) -> float:
         """Returns for how long the next batch has to wait, so that little input does not make many small ones."""
-        if self._is_first or self._is_behind:
+        if self._unopened or self._is_behind:
             return 0.0
         return self._pace_ms / 1000 - (time.monotonic() - self._last_start)
 
@@ -110,6 +125,8 @@ class Planner:
             return {}, early_s
         clocks = [status.next_clock_ms for status in self._statuses.values() if status.next_clock_ms is not None]
         within_s = max(0, min(clocks) - self._clock()) / 1000 if clocks else _LOOK_AROUND
+        if self._readiness.waiting:
+            return {}, max(0.0, _ASK_EVERY - (time.monotonic() - self._asked))
         if self._incomplete:
             # There is data already; what is waited for is more of it, or that the waiting is over.
             return {}, min(within_s, _IDLE_STEP)
@@ -138,29 +155,38 @@ class Planner:
         """Returns the ends of what the application does not write itself: a backfill ends there."""
         return self._log.end_offsets([target for target in self._positions if target[0] not in self._written])
 
-    def _available(self) -> dict[TopicPartition, int]:
-        """Returns how many records each partition has that were not read."""
+    def _available(self, runnable: Collection[str] | None = None) -> dict[TopicPartition, int]:
+        """Returns how many records each partition has that were not read, as far as tasks can read them now."""
+        positions = self._positions
+        if runnable is not None and len(runnable) < len(self._targets):
+            positions = {target: positions[target] for task in runnable for target in self._targets[task]}
         try:
-            ends = self._log.end_offsets(self._positions)
+            ends = self._log.end_offsets(positions)
         except UnknownTopicError as error:
             name = self._layout.config.application_id
             message = f"a topic that application '{name}' reads was deleted while it ran: {error}"
             raise MissingSourceTopicError(message) from error
         if self._ends is not None:
             ends = {target: min(end, self._ends.get(target, end)) for target, end in ends.items()}
-        return {target: end - self._positions[target] for target, end in ends.items() if end > self._positions[target]}
+        return {target: end - positions[target] for target, end in ends.items() if end > positions[target]}
 
-    def _due(self, now_ms: int) -> frozenset[str]:
-        if self._is_first:
-            # Nobody has told yet when its clocks are due.
-            return frozenset(self._targets)
+    def _due(self, now_ms: int, runnable: Collection[str]) -> frozenset[str]:
+        """Returns tasks that take part for the first time, and those whose clocks are due."""
         return frozenset(
             name
-            for name, status in self._statuses.items()
-            if status.next_clock_ms is not None and status.next_clock_ms <= now_ms
+            for name in runnable
+            if name in self._unopened
+            or ((status := self._statuses.get(name)) is not None and is_due(status.next_clock_ms, now_ms))
         )
 
-    def _make(self, batch_id: int, now_ms: int, available: Mapping[TopicPartition, int], due: frozenset[str]) -> Plan:
+    def _make(
+        self,
+        batch_id: int,
+        now_ms: int,
+        available: Mapping[TopicPartition, int],
+        due: frozenset[str],
+        restores: frozenset[str],
+    ) -> Plan:
         self._last_start = time.monotonic()
         self._now_ms = max(self._now_ms, now_ms)
         self.lag = sum(self._available().values())
@@ -177,6 +203,7 @@ class Planner:
             due,
             {name: status.stamp for name, status in self._statuses.items()},
             self._global_ends(),
+            restores,
         )
 
     def _global_ends(self) -> dict[str, int]:
@@ -222,9 +249,12 @@ class Planner:
 
     def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None:
         """Takes notice of a batch that was committed."""
-        self._is_first = False
+        self._readiness.note({report.task: report.lag for report in reports if report.lag is not None})
+        if not plan.has_work:
+            return
         for report in reports:
             if report.receipt is not None:
+                self._unopened.discard(report.task)
                 self._statuses[report.task] = report.receipt.status
                 self._positions.update(
                     {at: offset for at, offset in report.receipt.positions.items() if at in self._positions}
@@ -243,6 +273,11 @@ class Planner:
         read = {target: at for target, at in starts.items() if target[0] in self._internal and at}
         self._log.delete_records(read | self._obsolete)
         self._obsolete.clear()
+
+
+def is_due(clock_ms: int | None, now_ms: int) -> bool:
+    """Tells whether a clock has come to its time."""
+    return clock_ms is not None and clock_ms <= now_ms
 
 
 class _Horizon(NamedTuple):

@@ -39,6 +39,8 @@ class TaskReport:
     """Some of the late records."""
     restored: int = 0
     """Records of changelogs that were read to bring its stores up to date before the batch."""
+    lag: int | None = None
+    """Records of changelogs that the task lacks, if it is being restored instead of taking part."""
     obsolete: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Offsets of changelogs before which nothing will ever be restored."""
 

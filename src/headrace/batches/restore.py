@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,20 +46,11 @@ def restore_task(
     ``clocks`` are known from the task's record. They are set first, so that rows which have expired are not restored.
     """
     parts = _parts(layout, place, head, log)
-    if not all(_is_usable(copy, part, log) for part in parts):
-        copy.wipe()
-    starts = {part.store: _start(copy, part) for part in parts}
-    left = sum(part.end - starts[part.store] for part in parts)
+    starts = _starts(parts, copy, log)
     restored = 0
     try:
-        for part in parts:
-            for records, reached in _pages(log, part, starts[part.store]):
-                _apply(layout, copy, part, records, clocks.get(part.store, {}))
-                copy.state.stores = {**copy.state.stores, part.store: Applied(part.topic_id, reached)}
-                copy.write()
-                restored += len(records)
-                left -= len(records)
-                copy.note_restoring(max(1, left))
+        for _, count in _restore(layout, parts, starts, log, copy, clocks):
+            restored += count
     finally:
         copy.note_restoring(0)
     for store in place.changelogs:
@@ -70,15 +61,62 @@ def restore_task(
     return restored
 
 
-def _parts(layout: Layout, place: TaskPlace, head: TaskHead, log: TopicLog) -> list[_Part]:
-    targets = {store: (topic, place.id.partition) for store, topic in place.changelogs.items()}
+def restore_lag(layout: Layout, place: TaskPlace, log: TopicLog, copy: WorkingCopy) -> int:
+    """Returns how many records of changelogs a copy lacks; one that cannot be used is emptied."""
+    parts = _parts(layout, place, None, log)
+    starts = _starts(parts, copy, log)
+    return sum(part.end - starts[part.store] for part in parts)
+
+
+def follow_changelogs(layout: Layout, place: TaskPlace, log: TopicLog, copy: WorkingCopy) -> Iterator[int]:
+    """Brings a copy to the ends of its changelogs, page by page; yields how many records it still lacks."""
+    parts = _parts(layout, place, None, log)
+    starts = _starts(parts, copy, log)
+    try:
+        for left, _ in _restore(layout, parts, starts, log, copy, {}):
+            yield left
+    finally:
+        copy.note_restoring(0)
+
+
+def _starts(parts: Sequence[_Part], copy: WorkingCopy, log: TopicLog) -> dict[str, int]:
+    """Returns from where each changelog is to be read; a copy that cannot be used is emptied."""
+    if not all(_is_usable(copy, part, log) for part in parts):
+        copy.wipe()
+    return {part.store: min(_start(copy, part), part.end) for part in parts}
+
+
+def _restore(
+    layout: Layout, parts: Sequence[_Part], starts: Mapping[str, int], log: TopicLog, copy: WorkingCopy, clocks: Clocks
+) -> Iterator[tuple[int, int]]:
+    """Reads pages into a copy; yields how many records are left, and how many the page had."""
+    left = sum(part.end - starts[part.store] for part in parts)
+    for part in parts:
+        for records, reached in _pages(log, part, starts[part.store]):
+            _apply(layout, copy, part, records, clocks.get(part.store, {}))
+            copy.state.stores = {**copy.state.stores, part.store: Applied(part.topic_id, reached)}
+            copy.write()
+            left -= len(records)
+            copy.note_restoring(max(1, left))
+            yield max(0, left), len(records)
+
+
+def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLog) -> list[_Part]:
+    """Returns what a task is restored from, up to its head; without a head, to the ends of its own changelogs."""
+    targets = {
+        store: (topic, place.id.partition)
+        for store, topic in place.changelogs.items()
+        if head is not None or store in layout.changelogs
+    }
     begins = log.begin_offsets(targets.values())
-    positions = {} if head.record is None else {(topic, n): offset for topic, n, offset in head.record.positions}
+    ends = log.end_offsets(targets.values()) if head is None else head.ends
+    record = None if head is None else head.record
+    positions = {} if record is None else {(topic, n): offset for topic, n, offset in record.positions}
     found = []
     for store, target in targets.items():
         # A table that is restored from the topic it reads has in it what the task has read.
-        end = head.ends[target] if store in layout.changelogs else positions.get(target, begins[target])
-        if head.record is None:
+        end = ends[target] if store in layout.changelogs else positions.get(target, begins[target])
+        if head is not None and record is None:
             end = begins[target]
         found.append(_Part(store, target, log.topic_id(target[0]), begins[target], end))
     return found

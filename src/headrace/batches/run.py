@@ -94,7 +94,7 @@ class ApplicationRun:
             self._pending = self._planner.next_plan(self._next_id)
             if self._pending is None:
                 return None
-        if not self._is_recorded:
+        if not self._is_recorded and self._pending.has_work:
             self._journal.begin(self._pending.batch_id, self._pending.pack())
             self._is_recorded = True
         self._waited_ms, self._planned = (begun - self._planned) * 1000, begun
@@ -127,6 +127,11 @@ class ApplicationRun:
             self._tolerate(outcome.failure)
             return None
         self._failing_since = None
+        if not plan.has_work:
+            # Tasks were asked how far they are restored.
+            self._pending = None
+            self._planner.done(plan, outcome.reports, 0.0)
+            return None
         reports = sorted(outcome.reports, key=lambda report: self._rank[report.task])
         receipts = [report.receipt for report in reports if report.receipt is not None]
         read = {target for receipt in receipts for target in receipt.positions}

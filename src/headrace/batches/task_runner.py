@@ -16,6 +16,7 @@ from headrace.batches.layout import TaskPlace
 from headrace.batches.live_task import LiveTask
 from headrace.batches.plan import Plan, Range
 from headrace.batches.reports import TaskReport, TaskResult
+from headrace.batches.standby import StandbyCopy
 from headrace.batches.task_host import partitions_in
 from headrace.batches.working_copy import died_in, discard
 from headrace.errors import FencedError, OffsetOutOfRangeError
@@ -52,6 +53,7 @@ class TaskRunner:
         self._application = application
         self._check = check
         self._live: OrderedDict[str, LiveTask] = OrderedDict()
+        self._standbys: dict[str, StandbyCopy] = {}
         self._tables: GlobalTables | None = None
 
     def place(self, task: str) -> TaskPlace:
@@ -99,6 +101,20 @@ class TaskRunner:
         counters = self._with_global_counts(report.counters)
         return TaskResult(edges, replace(report, counters=counters, seconds=time.perf_counter() - started))
 
+    def restore(self, place: TaskPlace) -> TaskReport:
+        """Restores a task in the background, unless it lacks little or nothing; tells how much it lacks."""
+        if place.name in self._live or not place.changelogs:
+            return TaskReport(place.name, lag=0)
+        standby = self._standbys.get(place.name)
+        if standby is None:
+            standby = StandbyCopy(self._application, place)
+            if standby.lag <= self._application.layout.config.acceptable_recovery_lag:
+                standby.close()
+            else:
+                self._standbys[place.name] = standby
+                standby.start()
+        return TaskReport(place.name, lag=standby.lag)
+
     def _take(self, place: TaskPlace, plan: Plan, attempt: int) -> LiveTask | TaskResult:
         """Returns the task as it was left by the last batch, or builds it from the log, or what it has committed."""
         tables = self._global_stores(plan)
@@ -107,6 +123,9 @@ class TaskRunner:
             return live
         if live is not None:
             live.close()
+        standby = self._standbys.pop(place.name, None)
+        if standby is not None:
+            standby.close()
         application = self._application
         directory = application.directory / place.name
         if attempt > 0 and died_in(directory, plan.batch_id):
@@ -254,6 +273,8 @@ class TaskRunner:
         # One by one: if this is interrupted, it goes on with the next.
         while self._live:
             self._live.popitem()[1].close(write=True)
+        while self._standbys:
+            self._standbys.popitem()[1].close()
         if self._tables is not None:
             tables, self._tables = self._tables, None
             tables.close()

@@ -201,6 +201,11 @@ class Worker:
                         runner, planned, place, own, slots, work, out
                     ):
                         failed.add(planned.key)
+            if work.level == 0:
+                for task in planned.plan.restores:
+                    if slots[task] == work.slot:
+                        report = runner.restore(application.layout.by_name[task])
+                        out.setdefault(work.slot, []).append((planned.key, report))
         for key in failed:
             for slot in range(work.slots):
                 out.setdefault(slot, []).append((key, Failed(None)))

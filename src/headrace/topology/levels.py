@@ -45,7 +45,7 @@ def levels(topology: Graph) -> tuple[Level, ...]:
 def back_edges(topology: Graph) -> frozenset[str]:
     """Returns the internal topics that close a cycle, by their short names."""
     forward = _forward_edges(topology)
-    return frozenset(topic for topic, writer, reader in _internal_edges(topology) if (writer, reader) not in forward)
+    return frozenset(topic for topic, writer, reader in internal_edges(topology) if (writer, reader) not in forward)
 
 
 def forward_edges(topology: Graph) -> frozenset[str]:
@@ -54,7 +54,8 @@ def forward_edges(topology: Graph) -> frozenset[str]:
     return frozenset(internal - back_edges(topology))
 
 
-def _internal_edges(topology: Graph) -> Iterator[tuple[str, int, int]]:
+def internal_edges(topology: Graph) -> Iterator[tuple[str, int, int]]:
+    """Returns the internal topics by their short names, each with a sub-topology that writes and the one that reads."""
     reader = {topic: part.id for part in topology.subtopologies() for topic in part.repartition_topics}
     for part in topology.subtopologies():
         for topic in part.sink_topics:
