@@ -43,6 +43,7 @@ HOMES = {
     # Named for type checkers only, which bring it along.
     "typing_extensions": ("processor",),
     "lmdb": ("state.disk", "topics.embedded"),
+    "rocksdict": ("state.rocksdb",),
     # The client of the log, and the clients of the schema registry.
     "confluent_kafka": ("topics.kafka", "serdes.registry"),
     # Rows of AVRO and PROTOBUF are made by schemas that are known only when a statement is run, which the registry's
@@ -78,6 +79,7 @@ NOT_LOADED_BY_IMPORT = (
     "uvicorn",
     "sqlglot",
     "lmdb",
+    "rocksdict",
     "click",
     "rich",
     "prompt_toolkit",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache
 from tempfile import TemporaryDirectory
@@ -82,6 +82,11 @@ def run_on_disk(case: Case, topology: Topology, settings: StreamsConfig, effects
     with TemporaryDirectory() as directory:
         driver = TopologyTestDriver(topology, settings, initial_wall_clock_ms=0, state_dir=directory)
         return _run(driver, case, effects)
+
+
+def run_in_rocksdb(case: Case, topology: Topology, settings: StreamsConfig, effects: Effects) -> Observed:
+    """The same as ``run_on_disk``, in RocksDB."""
+    return run_on_disk(case, topology, replace(settings, default_dsl_store="rocksdb"), effects)
 
 
 def run_batched(case: Case, topology: Topology, settings: StreamsConfig, effects: Effects) -> Observed:
@@ -195,4 +200,9 @@ def possible_keys(case: Case) -> set[str]:
 
 
 Engine = Callable[[Case, Topology, StreamsConfig, Effects], Observed]
-ENGINES: dict[str, Engine] = {"batched": run_batched, "disk": run_on_disk, "driver": run_on_driver}
+ENGINES: dict[str, Engine] = {
+    "batched": run_batched,
+    "disk": run_on_disk,
+    "driver": run_on_driver,
+    "rocksdb": run_in_rocksdb,
+}

@@ -149,14 +149,21 @@ class StreamsConfig:
         aliases=("cache.max.bytes.buffering",),
     )
     """Size of the record cache; 0 forwards every update."""
-    dsl_store: str = setting(
-        "disk",
+    default_dsl_store: str = setting(
+        "lmdb",
         "default.dsl.store",
         Kind.CHOICE,
-        choices=("disk", "memory"),
-        synonyms=(("rocksDB", "disk"), ("in_memory", "memory")),
+        choices=("lmdb", "rocksdb", "in_memory"),
+        synonyms=(("disk", "lmdb"), ("rocksDB", "rocksdb"), ("memory", "in_memory")),
+        aliases=("dsl.store",),
     )
-    """Where stores of the DSL live: ``disk`` or ``memory`` (Kafka's ``rocksDB`` and ``in_memory``)."""
+    """Where stores live: ``lmdb`` or ``rocksdb``, or ``in_memory`` for those of the DSL."""
+    rocksdb_config_setter: Any = setting(None, "rocksdb.config.setter", Kind.CONFIG_SETTER, optional=True)
+    """Changes options of stores in RocksDB: a function, or an object with the method ``set_config``."""
+    rocksdb_cache_max_bytes: int = setting(
+        256 * 1024 * 1024, "rocksdb.cache.max.bytes", Kind.NUMBER, minimum=8 * 1024 * 1024
+    )
+    """Memory of all stores in RocksDB of a process: block cache, and write buffers with half of it at most."""
     window_store_change_log_additional_retention: timedelta = setting(
         timedelta(days=1),
         "windowstore.changelog.additional.retention.ms",

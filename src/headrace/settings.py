@@ -46,7 +46,7 @@ NO_EFFECT = {
     "built.in.metrics.version": "there is one version of the metrics",
     "config.providers": "settings are Python values",
     "default.client.supplier": "the log is chosen by bootstrap_servers",
-    "dsl.store.suppliers.class": "set dsl_store, or give Materialized a store supplier",
+    "dsl.store.suppliers.class": "set default_dsl_store, or give Materialized a store supplier",
     "enable.metrics.push": "metrics are read from the application",
     "group.protocol": "tasks are placed by the host, not by a consumer group",
     "log.summary.interval.ms": "the host logs its progress",
@@ -62,7 +62,6 @@ NO_EFFECT = {
     "rack.aware.assignment.tags": "tasks are placed by the host",
     "rack.aware.assignment.traffic_cost": "tasks are placed by the host",
     "repartition.purge.interval.ms": "repartitioned records are not kept in the log",
-    "rocksdb.config.setter": "stores are not kept in RocksDB",
     "task.assignor.class": "tasks are placed by the host",
     "upgrade.from": "there is no older version",
 }
@@ -83,6 +82,7 @@ class Kind(Enum):
     FUNCTION = "a function"
     SERDE = "a serde"
     WRAPPER = "an object with the methods wrap_processor_supplier and wrap_fixed_key_processor_supplier"
+    CONFIG_SETTER = "a function (store_name, options, configs), or an object with the method set_config"
     PATH = "a path"
 
 
@@ -146,7 +146,7 @@ class Setting:
         if value is None and self.optional:
             return None
         value = dict(self.synonyms).get(value, value) if isinstance(value, str) else value
-        if isinstance(value, type) and self.kind in (Kind.FUNCTION, Kind.SERDE, Kind.WRAPPER):
+        if isinstance(value, type) and self.kind in (Kind.FUNCTION, Kind.SERDE, Kind.WRAPPER, Kind.CONFIG_SETTER):
             # Kafka's configuration names classes; ours takes instances, and is kind to those who give the class.
             value = value() if takes(value, 0) else value
         if not self._fits(value):
@@ -179,6 +179,9 @@ class Setting:
                 return _has_methods(value, "serializer", "deserializer")
             case Kind.WRAPPER:
                 return _has_methods(value, "wrap_processor_supplier", "wrap_fixed_key_processor_supplier")
+            case Kind.CONFIG_SETTER:
+                set_config = getattr(value, "set_config", value)
+                return callable(set_config) and takes(set_config, 3) and deferred(set_config) is None
             case Kind.PATH:
                 return isinstance(value, str | os.PathLike) and bool(str(value))
 

@@ -17,6 +17,8 @@ from headrace import (
     Materialized,
     Serdes,
     SessionWindows,
+    Stores,
+    StreamJoined,
     StreamsBuilder,
     StreamsConfig,
     TimeWindows,
@@ -78,10 +80,30 @@ def test_type_of_stores_comes_from_option_or_configuration() -> None:
     builder = StreamsBuilder()
     builder.stream("a").group_by_key().count(materialized=Materialized("default"))
     builder.stream("b").group_by_key().count(materialized=Materialized("chosen", store_type="disk"))
-    stores: Any = builder.build(StreamsConfig(dsl_store="memory")).store_builders
+    stores: Any = builder.build(StreamsConfig(default_dsl_store="in_memory")).store_builders
     assert (stores["default"].persistent, stores["chosen"].persistent) == (False, True)
     again: Any = builder.build().store_builders
     assert again["default"].persistent
+
+
+def test_stores_of_a_join_are_kept_in_the_engine_of_the_join() -> None:
+    def engines(joined: StreamJoined[Any, Any, Any]) -> set[tuple[bool, str | None]]:
+        builder = StreamsBuilder()
+        windows = JoinWindows.of_time_difference_with_no_grace(timedelta(seconds=1))
+        builder.stream("a").outer_join(builder.stream("b"), lambda a, b: (a, b), windows=windows, joined=joined)
+        stores: Any = builder.build().store_builders.values()
+        assert len(stores) == 3
+        return {(store.persistent, store.supplier.disk_engine) for store in stores}
+
+    assert engines(StreamJoined()) == engines(StreamJoined(dsl_store="disk")) == {(True, None)}
+    assert engines(StreamJoined(dsl_store="rocksdb")) == {(True, "rocksdb")}
+    assert engines(StreamJoined(dsl_store="in_memory")) == {(False, None)}
+    size = timedelta(seconds=2)
+    this, other = (
+        Stores.persistent_window_store(name, size, size, retain_duplicates=True, disk_engine="rocksdb")
+        for name in ("this", "other")
+    )
+    assert engines(StreamJoined(this_store_supplier=this, other_store_supplier=other)) == {(True, "rocksdb")}
 
 
 @pytest.mark.parametrize("caching", [True, False])

@@ -50,13 +50,16 @@ given: Any = headrace
         (lambda: given.Materialized("a b"), "'a b' is illegal"),
         (lambda: given.Materialized(5), "store must be a name or a store supplier; found int 5"),
         (lambda: given.Materialized("s", retention=-SECOND), "retention must not be negative"),
-        (lambda: given.Materialized("s", store_type="tape"), "must be 'disk' or 'memory'; found str 'tape'"),
+        (
+            lambda: given.Materialized("s", store_type="tape"),
+            "must be 'lmdb', 'rocksdb', 'disk' .* or 'in_memory'",
+        ),
         (
             lambda: given.Materialized(Stores.in_memory_key_value_store("s"), store_type="disk"),
             "already says what type the store has",
         ),
         (lambda: given.StreamJoined(this_store_supplier="s"), "this_store_supplier must be a store supplier"),
-        (lambda: given.StreamJoined(dsl_store="tape"), "must be 'disk' or 'memory'"),
+        (lambda: given.StreamJoined(dsl_store="tape"), "must be 'lmdb', 'rocksdb', 'disk'"),
         (lambda: given.BufferConfig.max_records(-1), "must be an int that is not negative"),
         (lambda: given.Suppressed.until_time_limit(SECOND, None), "must be a BufferConfig; found None"),
         (lambda: given.Suppressed.until_time_limit(None, BufferConfig.unbounded()), "must be a timedelta; found None"),

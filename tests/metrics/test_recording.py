@@ -34,6 +34,15 @@ def test_totals_add_up_and_gauges_are_the_last() -> None:
     assert recording.summary()["batch-id"] == 1
 
 
+def test_stores_on_disk_have_metrics_of_their_own() -> None:
+    recording = Recording("app", clock=Clock())
+    recording.add_state("0_1", "rocksdb", {"estimate-num-keys/counts": 7, "block-cache-usage": 100})
+    recording.add_state("0_1", "rocksdb", {"estimate-num-keys/counts": 8, "block-cache-usage": 90})
+    values = recording.values()
+    assert values[MetricName("estimate-num-keys", STATE, (*TASK_TAGS, ("rocksdb-state-id", "counts")))] == 8
+    assert values[MetricName("block-cache-usage", STATE, TASK_TAGS)] == 90
+
+
 def test_tasks_have_metrics_of_their_own() -> None:
     recording = Recording("app", clock=Clock())
     figures = TaskFigures(

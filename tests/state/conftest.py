@@ -10,26 +10,36 @@ import pytest
 
 from headrace.state import Engine, MemoryEngine, OverlayEngine
 from headrace.state.disk import LmdbEnvironment
+from headrace.state.environment import Environment
+from headrace.state.rocksdb import RocksDbEnvironment
 
 MakeEngine = Callable[[], Engine]
+OpenEnvironment = Callable[[Path], Environment]
 
 
-@pytest.fixture(params=["memory", "lmdb", "overlay-memory", "overlay-lmdb"])
+def open_lmdb(directory: Path) -> LmdbEnvironment:
+    return LmdbEnvironment(directory, map_size=1 << 20)
+
+
+ENVIRONMENTS: dict[str, OpenEnvironment] = {"lmdb": open_lmdb, "rocksdb": RocksDbEnvironment}
+
+
+@pytest.fixture(params=["memory", "lmdb", "rocksdb", "overlay-memory", "overlay-lmdb", "overlay-rocksdb"])
 def engines(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeEngine]:
     """Makes new, empty engines of one kind, also many within one test."""
     kind: str = request.param
-    environments: list[LmdbEnvironment] = []
+    environments: list[Environment] = []
     numbers = count()
 
     def on_disk() -> Engine:
         if not environments:
-            environments.append(LmdbEnvironment(tmp_path / "lmdb", map_size=1 << 20))
+            environments.append(ENVIRONMENTS[kind.removeprefix("overlay-")](tmp_path / "environment"))
         engine = environments[0].engine(f"engine-{next(numbers) % 8}")
         engine.clear()
         return engine
 
     def make() -> Engine:
-        base = on_disk() if kind.endswith("lmdb") else MemoryEngine()
+        base = MemoryEngine() if kind.endswith("memory") else on_disk()
         return OverlayEngine(base) if kind.startswith("overlay") else base
 
     yield make

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headrace.errors import ProcessorStateError
 from headrace.state import Changes, Engine, MemoryEngine, OverlayEngine
 from headrace.state.disk import LmdbEnvironment
 from tests.state.conftest import MakeEngine
@@ -169,30 +168,3 @@ def test_the_map_on_disk_grows(tmp_path: Path) -> None:
     engine.apply(Changes(rows={b"%d" % number: b"x" * 10_000 for number in range(200)}))
     assert engine.count() == 200
     environment.close()
-
-
-def test_rows_on_disk_survive(tmp_path: Path) -> None:
-    environment = LmdbEnvironment(tmp_path)
-    environment.apply({"one": Changes(rows={b"a": b"1"}), "two": Changes(rows={LONG: b"2"})})
-    environment.close()
-    environment = LmdbEnvironment(tmp_path)
-    assert environment.engine("one").get(b"a") == b"1"
-    assert environment.engine("two").get(LONG) == b"2"
-    environment.close()
-
-
-def test_changes_of_several_engines_are_made_together_or_not_at_all(tmp_path: Path) -> None:
-    environment = LmdbEnvironment(tmp_path)
-    broken: dict[bytes, bytes | None] = {b"b": "not bytes"}  # type: ignore[dict-item]  # that is the point
-    with pytest.raises(TypeError):
-        environment.apply({"one": Changes(rows={b"a": b"1"}), "two": Changes(rows=broken)})
-    assert environment.engine("one").get(b"a") is None
-    environment.close()
-
-
-def test_what_lmdb_raises_says_which_directory(tmp_path: Path) -> None:
-    environment = LmdbEnvironment(tmp_path)
-    engine = environment.engine("one")
-    environment.close()
-    with pytest.raises(ProcessorStateError, match=f"the state directory '{tmp_path}' cannot be used: "):
-        engine.get(b"a")

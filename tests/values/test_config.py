@@ -26,7 +26,7 @@ def test_defaults_are_kafkas() -> None:
     assert config.window_store_change_log_additional_retention == timedelta(days=1)
     assert config.emit_interval_ms == 1000
     assert config.optimizations == frozenset()
-    assert config.dsl_store == "disk"
+    assert config.default_dsl_store == "lmdb"
     assert config.default_key_serde == Serdes.string()
     assert config.default_value_serde == Serdes.json()
 
@@ -146,7 +146,17 @@ def test_extras_must_have_a_known_prefix() -> None:
         ({"commit_interval": timedelta(milliseconds=-1)}, "at least 0 ms"),
         ({"max_task_idle": timedelta(milliseconds=-2)}, "at least -1 ms"),
         ({"processing_guarantee": "exactly_once_v3"}, "did you mean 'exactly_once_v2'"),
-        ({"dsl_store": "rocksdb"}, "one of 'disk', 'memory', got str 'rocksdb'"),
+        (
+            {"default_dsl_store": "rockdb"},
+            "one of 'lmdb', 'rocksdb', 'in_memory', got .*; did you mean 'rocksdb'",
+        ),
+        ({"dsl_store": "lmdb"}, "setting 'dsl_store' is unknown; it is 'default_dsl_store' here"),
+        (
+            {"rocksdb_config_setter": 5},
+            "must be a function .*, or an object with the method set_config",
+        ),
+        ({"rocksdb_config_setter": lambda name: None}, "must be a function \\(store_name, options, configs\\)"),
+        ({"rocksdb_cache_max_bytes": 1000}, "must be a whole number, at least 8388608, got int 1000"),
         ({"default_key_serde": str}, "default_key_serde must be a serde, got str ''"),
         ({"default_timestamp_extractor": 5}, "must be a function .*, got int 5"),
         ({"on_late": "print"}, "must be a function .*, or None, got str 'print'"),
@@ -171,9 +181,27 @@ def test_guarantee_is_exactly_once_unless_less_is_asked_for() -> None:
     assert StreamsConfig.of({"commit.interval.ms": 60_000}).exactly_once
 
 
-@pytest.mark.parametrize(("given", "kept"), [("rocksDB", "disk"), ("in_memory", "memory"), ("memory", "memory")])
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("rocksDB", "rocksdb"), ("in_memory", "in_memory"), ("memory", "in_memory"), ("disk", "lmdb"), ("lmdb", "lmdb")],
+)
 def test_store_types_have_kafkas_names_too(given: str, kept: str) -> None:
-    assert StreamsConfig(dsl_store=given).dsl_store == kept
+    assert StreamsConfig(default_dsl_store=given).default_dsl_store == kept
+    assert StreamsConfig.of({"default.dsl.store": given}).default_dsl_store == kept
+
+
+class ConfigSetter:
+    def set_config(self, store_name: str, options: Any, configs: Any) -> None: ...
+
+
+def test_a_config_setter_is_a_function_or_an_object_or_its_class() -> None:
+    def set_config(store_name: str, options: Any, configs: Any) -> None: ...
+
+    assert StreamsConfig(rocksdb_config_setter=set_config).rocksdb_config_setter is set_config
+    given = ConfigSetter()
+    assert StreamsConfig(rocksdb_config_setter=given).rocksdb_config_setter is given
+    made = StreamsConfig.of({"rocksdb.config.setter": ConfigSetter}).rocksdb_config_setter
+    assert isinstance(made, ConfigSetter)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +268,7 @@ def test_every_setting_has_a_dotted_name_of_its_own() -> None:
         emit_interval=timedelta(0),
         on_late=print,
         errors_dead_letter_queue_topic_name="failed",
+        rocksdb_config_setter=ConfigSetter(),
         checkpoint_dir="checkpoint",
         log_dir="log",
         http_listen="localhost:0",

@@ -15,30 +15,34 @@ from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
 from headrace.hints import Hinting
 from headrace.serdes import Serde
-from headrace.state import StoreSupplier
+from headrace.state import DiskEngine, StoreSupplier
 
 K = TypeVar("K")
 V = TypeVar("V")
 VO = TypeVar("VO")
 
-StoreType: TypeAlias = Literal["disk", "memory"]
+StoreType: TypeAlias = DiskEngine | Literal["disk", "in_memory"]
 _STORE_TYPES: Mapping[str, StoreType] = {
     "disk": "disk",
-    "memory": "memory",
-    "rocksDB": "disk",
-    "rocksdb": "disk",
-    "in_memory": "memory",
+    "lmdb": "lmdb",
+    "rocksdb": "rocksdb",
+    "rocksDB": "rocksdb",
+    "in_memory": "in_memory",
+    "memory": "in_memory",
 }
 
 
 def store_type(name: str, where: str) -> StoreType:
-    """Returns the kind of store that a setting names; Kafka's names are understood.
+    """Returns the kind of store that a setting names; Kafka's names are understood. ``disk`` leaves the engine open.
 
     >>> store_type("rocksDB", "Materialized"), store_type("memory", "Materialized")
-    ('disk', 'memory')
+    ('rocksdb', 'in_memory')
     """
     if not isinstance(name, str) or name not in _STORE_TYPES:
-        message = f"{where}: the type of a store must be 'disk' or 'memory'; found {describe_value(name)}"
+        message = (
+            f"{where}: the type of a store must be 'lmdb', 'rocksdb', 'disk' (the application's) or 'in_memory'; "
+            f"found {describe_value(name)}"
+        )
         raise TopologyError(message)
     return _STORE_TYPES[name]
 
@@ -72,7 +76,7 @@ class Materialized(Hinting, Generic[K, V]):
     retention: timedelta | None = None
     """How long rows of windows are kept; at least window size and grace period; None: just that."""
     store_type: str | None = None
-    """``"disk"`` or ``"memory"``; None: the application's ``dsl_store``."""
+    """``"lmdb"``, ``"rocksdb"``, ``"disk"`` or ``"in_memory"``; None: the application's ``default_dsl_store``."""
 
     def __post_init__(self) -> None:
         check_serde("Materialized", "key_serde", self.key_serde)
@@ -142,7 +146,7 @@ class StreamJoined(Hinting, Generic[K, V, VO]):
     log_config: Mapping[str, str] = field(default_factory=dict)
     """Settings of the changelog topics."""
     dsl_store: str | None = None
-    """``"disk"`` or ``"memory"``; None: the application's ``dsl_store``."""
+    """``"lmdb"``, ``"rocksdb"``, ``"disk"`` or ``"in_memory"``; None: the application's ``default_dsl_store``."""
 
     def __post_init__(self) -> None:
         for name in ("key_serde", "value_serde", "other_value_serde"):

@@ -1,7 +1,7 @@
 """The stores that DSL operations bring along: what is known of them before the configuration is.
 
-A spec becomes a store builder when the topology is built, because the application's ``dsl_store`` may decide its type.
-Two specs are the same store only if they are the same object.
+A spec becomes a store builder when the topology is built, because the application's ``default_dsl_store`` may decide
+its type. Two specs are the same store only if they are the same object.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ class StoreSpec:
 
     def builder(self, default: StoreType) -> StoreBuilder:
         """Returns the builder of the store; ``default`` is its type if nobody chose one."""
-        builder = self._plain_builder(persistent=(self.store_type or default) == "disk")
+        builder = self._plain_builder(persistent=(self.store_type or default) != "in_memory")
+        if self.supplier is None and (self.store_type == "lmdb" or self.store_type == "rocksdb"):
+            builder = builder.with_disk_engine(self.store_type)
         if self.caching and not self.versioned:
             builder = builder.with_caching_enabled()
         return builder.with_logging_enabled(self.log_config) if self.logging else builder.with_logging_disabled()
@@ -288,7 +290,8 @@ def unmatched_store(
     """Returns the store of the records that have not found a partner yet, of both sides."""
     chosen = _join_type(joined)
     if chosen is None and isinstance(joined.this_store_supplier, WindowSupplier):
-        chosen = "disk" if joined.this_store_supplier.persistent else "memory"
+        given = joined.this_store_supplier
+        chosen = (given.disk_engine or "disk") if given.persistent else "in_memory"
     return StoreSpec(
         kind="unmatched",
         name=name,

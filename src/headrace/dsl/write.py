@@ -38,7 +38,7 @@ class _Writer:
     def __init__(self, graph: Graph, config: StreamsConfig) -> None:
         self._graph = graph
         self._topology = Topology(config)
-        self._store_type = store_type(config.dsl_store, "dsl_store")
+        self._store_type = store_type(config.default_dsl_store, "default_dsl_store")
         self._builders: dict[StoreSpec, StoreBuilder] = {}
         self._owners: dict[str, tuple[StoreSpec, str]] = {}
         self._readers: dict[str, StreamSource | TableSource | GlobalStore] = {}

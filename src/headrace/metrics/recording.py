@@ -138,6 +138,15 @@ class Recording:
                 self._add_task(task, now)
             self._add_batch(batch, now)
 
+    def add_state(self, task: str, kind: str, figures: Mapping[str, float]) -> None:
+        """Keeps the figures of a task's stores on disk, named as their environment names them."""
+        tags = (*self._thread, ("task-id", task))
+        with self._lock:
+            for name, value in figures.items():
+                metric, _, store = name.partition("/")
+                store_tags = (*tags, (f"{kind}-state-id", store)) if store else tags
+                self._gauges[MetricName(metric, STATE, store_tags)] = value
+
     def _add_batch(self, batch: BatchFigures, now: float) -> None:
         thread = self._thread
         for name, amount in (

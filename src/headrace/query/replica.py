@@ -21,8 +21,8 @@ from headrace.query.position import Position
 from headrace.query.stores import Part, ViewedStore
 from headrace.state.changes import Changes
 from headrace.state.disk import LmdbEnvironment
+from headrace.state.environment import Snapshot
 from headrace.state.overlay import OverlayEngine
-from headrace.state.snapshot import Snapshot
 from headrace.topics.log import Raw
 
 logger = logging.getLogger(__name__)
@@ -240,7 +240,7 @@ class Replica:
                     "the view is closed: the application, or the process that kept it, has stopped; ask another one"
                 )
                 raise InvalidStateStoreError(message)
-            reader = self._idle.pop() if self._idle else Reader(self, Snapshot(self._environment))
+            reader = self._idle.pop() if self._idle else Reader(self, self._environment.snapshot())
             self._leases += 1
         try:
             reader.begin()

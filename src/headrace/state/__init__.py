@@ -1,8 +1,9 @@
 """State stores: typed stores above engines of bytes, and the builders that make them.
 
-Read from the bottom up: `Engine` is an ordered map of bytes (`MemoryEngine`, `LmdbEngine` in ``headrace.state.disk``,
-and `OverlayEngine`, which holds the changes of a batch). `Store` and its kinds keep objects above an engine and write
-them when they are told. `Stores` makes builders, which are values, and a builder makes a store.
+Read from the bottom up: `Engine` is an ordered map of bytes (`MemoryEngine`, and `OverlayEngine`, which holds the
+changes of a batch). Engines on disk belong to an ``Environment`` (``headrace.state.environment``), which is LMDB
+(``headrace.state.disk``) or RocksDB (``headrace.state.rocksdb``). `Store` and its kinds keep objects above an engine
+and write them when they are told. `Stores` makes builders, which are values, and a builder makes a store.
 """
 
 from headrace.state.base import ChangelogRecord, FlushListener, Store, TaskLink
@@ -36,6 +37,7 @@ from headrace.state.subscription import SubscriptionStore
 from headrace.state.suppliers import (
     AnySupplier,
     CustomSupplier,
+    DiskEngine,
     InternalSupplier,
     KeyValueSupplier,
     SessionSupplier,
@@ -58,6 +60,7 @@ __all__ = [
     "ChangelogRecord",
     "Changes",
     "CustomSupplier",
+    "DiskEngine",
     "Engine",
     "FlushListener",
     "InternalSupplier",

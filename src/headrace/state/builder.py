@@ -15,7 +15,14 @@ from headrace.state.base import TaskLink
 from headrace.state.cache import CacheBudget
 from headrace.state.engine import Engine
 from headrace.state.makers import make_store
-from headrace.state.suppliers import AnySupplier, KeyValueSupplier, VersionedSupplier, WindowSupplier
+from headrace.state.suppliers import (
+    AnySupplier,
+    DiskEngine,
+    KeyValueSupplier,
+    VersionedSupplier,
+    WindowSupplier,
+    disk_engine_named,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +93,17 @@ class StoreBuilder:
     def with_caching_disabled(self) -> StoreBuilder:
         """Returns this builder for a store that lets every change go at once."""
         return replace(self, caching=False)
+
+    def with_disk_engine(self, engine: DiskEngine) -> StoreBuilder:
+        """Returns this builder for a store that is kept in another engine than the application's, if it is on disk.
+
+        >>> from headrace.state import KeyValueSupplier
+        >>> StoreBuilder("key_value", KeyValueSupplier("ages", persistent=True)).with_disk_engine("rocksdb").supplier
+        KeyValueSupplier(name='ages', disk_engine='rocksdb', persistent=True, timestamped=False, max_entries=None)
+        """
+        return replace(
+            self, supplier=replace(self.supplier, disk_engine=disk_engine_named(engine, f"store '{self.name}'"))
+        )
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> StoreBuilder:
         """Returns this builder with a changelog topic, with these settings besides the usual ones."""

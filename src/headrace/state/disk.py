@@ -1,4 +1,4 @@
-"""The engine on disk: LMDB, with its limits hidden. The only module that imports it."""
+"""Engines on disk in LMDB, with its limits hidden. Below the topic log, the only module that imports it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from hashlib import blake2b
 from os import PathLike, fspath
 from pathlib import Path
 from struct import Struct
-from typing import TypeVar
+from typing import ClassVar, NoReturn, TypeVar
 
 import lmdb
 
-from headrace.errors import ProcessorStateError
+from headrace.errors import InvalidStateStoreError, ProcessorStateError
 from headrace.state.changes import Changes
 from headrace.state.engine import Row, after_prefix, in_chunks
+from headrace.state.environment import OWN, SNAPSHOT_IS_OVER, SNAPSHOT_ONLY_READS
+from headrace.state.suppliers import DiskEngine
 
 T = TypeVar("T")
 
@@ -42,6 +44,8 @@ class LmdbEnvironment:
     ...     environment.close()
     b'1'
     """
+
+    kind: ClassVar[DiskEngine] = "lmdb"
 
     def __init__(
         self,
@@ -92,6 +96,10 @@ class LmdbEnvironment:
         if pinned is not None:
             pinned.abort()
 
+    def snapshot(self) -> LmdbSnapshot:
+        """Returns engines that read what is there at one moment, while others write."""
+        return LmdbSnapshot(self)
+
     def begin(self) -> Transaction:
         """Returns a transaction that reads what is there now until it is aborted: for one who looks while others write.
 
@@ -104,7 +112,7 @@ class LmdbEnvironment:
         self._env.sync(True)  # noqa: FBT003 - its own signature
 
     def names(self) -> list[str]:
-        """Returns the names of all engines that are there."""
+        """Returns the names of all engines that are there, in order."""
         return self.read(lambda transaction: [bytes(key).decode() for key, _ in transaction.cursor()])
 
     def engine(self, name: str) -> LmdbEngine:
@@ -162,6 +170,17 @@ class LmdbEnvironment:
                 )
                 raise ProcessorStateError(message) from error
 
+    def disk_bytes(self) -> int:
+        """Returns how many bytes the file has."""
+        return self.file.stat().st_size
+
+    def metrics(self) -> dict[str, float]:
+        """Returns how many rows each store has, as ``name/store``, and the size of the file."""
+        rows: dict[str, float] = {
+            f"estimate-num-keys/{name}": self.engine(name).count() for name in self.names() if name != OWN
+        }
+        return rows | {"disk-bytes": self.disk_bytes()}
+
     def close(self) -> None:
         self.unpin()
         self._engines.clear()
@@ -173,7 +192,7 @@ class LmdbEngine:
 
     __slots__ = ("_database", "_environment")
 
-    def __init__(self, environment: LmdbEnvironment, database: lmdb._Database) -> None:
+    def __init__(self, environment: LmdbEnvironment | LmdbSnapshot, database: lmdb._Database) -> None:
         self._environment = environment
         self._database = database
 
@@ -276,6 +295,54 @@ class LmdbEngine:
 
     def close(self) -> None:
         """Does nothing: the environment holds the resources."""
+
+
+class LmdbSnapshot:
+    """Engines of an environment that only read, all of them at the same moment: that of the last ``begin``.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as directory:
+    ...     environment = LmdbEnvironment(directory)
+    ...     environment.engine("counts").put(b"a", b"1")
+    ...     snapshot = environment.snapshot()
+    ...     seen = snapshot.engine("counts")
+    ...     snapshot.begin()
+    ...     environment.engine("counts").put(b"a", b"2")
+    ...     print(seen.get(b"a"))
+    ...     snapshot.end()
+    ...     environment.close()
+    b'1'
+    """
+
+    __slots__ = ("_environment", "pinned")
+
+    def __init__(self, environment: LmdbEnvironment) -> None:
+        self._environment = environment
+        self.pinned: Transaction | None = None
+        """What everything is read in; the engines look for it under this name."""
+
+    def begin(self) -> None:
+        """Looks at what is there now."""
+        self.end()
+        self.pinned = self._environment.begin()
+
+    def end(self) -> None:
+        """Stops looking; what was seen may be overwritten."""
+        pinned, self.pinned = self.pinned, None
+        if pinned is not None:
+            pinned.abort()
+
+    def engine(self, name: str) -> LmdbEngine:
+        """Returns the engine of that name, as far as it can be read."""
+        return LmdbEngine(self, self._environment.engine(name).database)
+
+    def read(self, action: Callable[[Transaction], T]) -> T:
+        if self.pinned is None:
+            raise InvalidStateStoreError(SNAPSHOT_IS_OVER)
+        return action(self.pinned)
+
+    def write(self, action: Callable[[Transaction], T]) -> NoReturn:
+        raise InvalidStateStoreError(SNAPSHOT_ONLY_READS)
 
 
 def _walk(cursor: lmdb.Cursor, start: bytes | None, stop: bytes | None, *, reverse: bool) -> Iterator[Row]:

@@ -50,7 +50,7 @@ class Engine(Protocol):
         ...
 
     def count(self) -> int:
-        """Returns the number of rows; an engine above another one may estimate."""
+        """Returns the number of rows; above some thousand, or above another engine, it may be an estimate."""
         ...
 
     def clear(self) -> None:

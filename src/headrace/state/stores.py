@@ -15,11 +15,13 @@ from headrace.state.own import StateStore, StateStoreContext
 from headrace.state.suppliers import (
     AnySupplier,
     CustomSupplier,
+    DiskEngine,
     KeyValueSupplier,
     SessionSupplier,
     StoreSupplier,
     VersionedSupplier,
     WindowSupplier,
+    disk_engine_named,
 )
 
 _SHORTEST_SEGMENT_MS = 60_000
@@ -45,22 +47,26 @@ class Stores:
         return KeyValueSupplier(_checked(name))
 
     @staticmethod
-    def persistent_key_value_store(name: str) -> KeyValueSupplier:
+    def persistent_key_value_store(name: str, *, disk_engine: str | None = None) -> KeyValueSupplier:
         """A key-value store on disk; below a table it forgets the timestamps of rows.
+
+        ``disk_engine`` is ``"lmdb"`` or ``"rocksdb"``; None: the application's. So it is with all stores on disk.
 
         >>> Stores.persistent_key_value_store("ages").persistent
         True
         """
-        return KeyValueSupplier(_checked(name), persistent=True)
+        return KeyValueSupplier(_checked(name), persistent=True, disk_engine=_engine(name, disk_engine))
 
     @staticmethod
-    def persistent_timestamped_key_value_store(name: str) -> KeyValueSupplier:
+    def persistent_timestamped_key_value_store(name: str, *, disk_engine: str | None = None) -> KeyValueSupplier:
         """A key-value store on disk with room for timestamps: what a table usually has.
 
         >>> Stores.persistent_timestamped_key_value_store("ages").timestamped
         True
         """
-        return KeyValueSupplier(_checked(name), persistent=True, timestamped=True)
+        return KeyValueSupplier(
+            _checked(name), persistent=True, timestamped=True, disk_engine=_engine(name, disk_engine)
+        )
 
     @staticmethod
     def lru_map(name: str, max_entries: int) -> KeyValueSupplier:
@@ -76,7 +82,11 @@ class Stores:
 
     @staticmethod
     def persistent_versioned_key_value_store(
-        name: str, history_retention: timedelta, segment_interval: timedelta | None = None
+        name: str,
+        history_retention: timedelta,
+        segment_interval: timedelta | None = None,
+        *,
+        disk_engine: str | None = None,
     ) -> VersionedSupplier:
         """A versioned key-value store, whose history is kept for ``history_retention``.
 
@@ -88,7 +98,7 @@ class Stores:
             interval_ms = _segment_interval(history_ms)
         else:
             interval_ms = _duration(name, "segment_interval", segment_interval, at_least=1)
-        return VersionedSupplier(_checked(name), history_ms, interval_ms)
+        return VersionedSupplier(_checked(name), history_ms, interval_ms, disk_engine=_engine(name, disk_engine))
 
     @staticmethod
     def in_memory_window_store(
@@ -105,7 +115,12 @@ class Stores:
 
     @staticmethod
     def persistent_window_store(
-        name: str, retention: timedelta, window_size: timedelta, *, retain_duplicates: bool = False
+        name: str,
+        retention: timedelta,
+        window_size: timedelta,
+        *,
+        retain_duplicates: bool = False,
+        disk_engine: str | None = None,
     ) -> WindowSupplier:
         """A window store on disk; below a table it forgets the timestamps of rows.
 
@@ -114,11 +129,23 @@ class Stores:
         ...
         headrace.errors.TopologyError: store 'visits': the retention must not be shorter than a window, got retention 3600000 ms and window size 7200000 ms; use a longer retention
         """  # noqa: E501
-        return _window(name, retention, window_size, persistent=True, retain_duplicates=retain_duplicates)
+        return _window(
+            name,
+            retention,
+            window_size,
+            persistent=True,
+            retain_duplicates=retain_duplicates,
+            disk_engine=_engine(name, disk_engine),
+        )
 
     @staticmethod
     def persistent_timestamped_window_store(
-        name: str, retention: timedelta, window_size: timedelta, *, retain_duplicates: bool = False
+        name: str,
+        retention: timedelta,
+        window_size: timedelta,
+        *,
+        retain_duplicates: bool = False,
+        disk_engine: str | None = None,
     ) -> WindowSupplier:
         """A window store on disk with room for timestamps: what a windowed table usually has.
 
@@ -126,7 +153,13 @@ class Stores:
         True
         """
         return _window(
-            name, retention, window_size, persistent=True, timestamped=True, retain_duplicates=retain_duplicates
+            name,
+            retention,
+            window_size,
+            persistent=True,
+            timestamped=True,
+            retain_duplicates=retain_duplicates,
+            disk_engine=_engine(name, disk_engine),
         )
 
     @staticmethod
@@ -139,13 +172,13 @@ class Stores:
         return _session(name, retention, persistent=False)
 
     @staticmethod
-    def persistent_session_store(name: str, retention: timedelta) -> SessionSupplier:
+    def persistent_session_store(name: str, retention: timedelta, *, disk_engine: str | None = None) -> SessionSupplier:
         """A session store on disk.
 
         >>> Stores.persistent_session_store("visits", timedelta(hours=1)).persistent
         True
         """
-        return _session(name, retention, persistent=True)
+        return _session(name, retention, persistent=True, disk_engine=_engine(name, disk_engine))
 
     @staticmethod
     def key_value_store_builder(
@@ -224,6 +257,7 @@ class Stores:
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
         persistent: bool = True,
+        disk_engine: str | None = None,
     ) -> StoreBuilder:
         """Builds a store of your own: ``factory`` is a subclass of `StateStore`, or a function that makes one.
 
@@ -244,7 +278,7 @@ class Stores:
         if not callable(factory):
             message = f"store '{_checked(name)}': factory must be a StateStore class, got {describe_value(factory)}"
             raise TopologyError(message)
-        supplier = CustomSupplier(_checked(name), factory, persistent)
+        supplier = CustomSupplier(_checked(name), factory, persistent, disk_engine=_engine(name, disk_engine))
         return _builder("custom", supplier, CustomSupplier, key_serde, value_serde)
 
 
@@ -253,6 +287,10 @@ def _checked(name: Any) -> str:
         message = f"a store needs a name, got {describe_value(name)}"
         raise TopologyError(message)
     return name
+
+
+def _engine(name: str, disk_engine: str | None) -> DiskEngine | None:
+    return None if disk_engine is None else disk_engine_named(disk_engine, f"store '{name}'")
 
 
 def _duration(name: str, what: str, duration: timedelta, *, at_least: int = 0) -> int:
@@ -272,6 +310,7 @@ def _window(
     persistent: bool,
     retain_duplicates: bool,
     timestamped: bool = False,
+    disk_engine: DiskEngine | None = None,
 ) -> WindowSupplier:
     retention_ms = _duration(name, "retention", retention)
     size_ms = _duration(name, "window_size", window_size)
@@ -289,12 +328,16 @@ def _window(
         max(retention_ms // 2, _SHORTEST_SEGMENT_MS),
         flag(retain_duplicates, f"store '{name}': retain_duplicates"),
         timestamped,
+        disk_engine=disk_engine,
     )
 
 
-def _session(name: str, retention: timedelta, *, persistent: bool) -> SessionSupplier:
+def _session(
+    name: str, retention: timedelta, *, persistent: bool, disk_engine: DiskEngine | None = None
+) -> SessionSupplier:
     retention_ms = _duration(name, "retention", retention)
-    return SessionSupplier(_checked(name), persistent, retention_ms, max(retention_ms // 2, _SHORTEST_SEGMENT_MS))
+    segment_ms = max(retention_ms // 2, _SHORTEST_SEGMENT_MS)
+    return SessionSupplier(_checked(name), persistent, retention_ms, segment_ms, disk_engine=disk_engine)
 
 
 def _segment_interval(history_ms: int) -> int:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, TypeAlias
 
+from headrace.errors import TopologyError, describe_value
 from headrace.state.own import StateStore, StateStoreContext
 from headrace.windows import Windows
+
+DiskEngine: TypeAlias = Literal["lmdb", "rocksdb"]
+"""The engines that keep stores on disk."""
+_DISK_ENGINES: Mapping[str, DiskEngine] = {"lmdb": "lmdb", "rocksdb": "rocksdb", "rocksDB": "rocksdb"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +21,8 @@ class StoreSupplier:
 
     name: str
     """Name of the store; its changelog topic is named after it."""
+    disk_engine: DiskEngine | None = field(default=None, kw_only=True)
+    """The engine of a store on disk; None: the application's."""
 
     kind: ClassVar[str] = ""
 
@@ -140,6 +147,18 @@ class CustomSupplier(StoreSupplier):
     """Whether it is kept on disk, where the host has a disk."""
 
     kind: ClassVar[str] = "custom"
+
+
+def disk_engine_named(name: str, where: str) -> DiskEngine:
+    """Returns the engine of that name, or raises.
+
+    >>> disk_engine_named("rocksDB", "store 'ages'")
+    'rocksdb'
+    """
+    if isinstance(name, str) and name in _DISK_ENGINES:
+        return _DISK_ENGINES[name]
+    message = f"{where}: the engine on disk must be 'lmdb' or 'rocksdb'; found {describe_value(name)}"
+    raise TopologyError(message)
 
 
 AnySupplier = (

@@ -16,7 +16,8 @@ from headrace.runtime.global_task import make_global_task
 from headrace.runtime.serde_defaults import key_serde, value_serde
 from headrace.runtime.task import Task, TaskId
 from headrace.serdes import Serde
-from headrace.state import Changes, Engine, MemoryEngine, OverlayEngine, StoreBuilder
+from headrace.state import Changes, DiskEngine, MemoryEngine, OverlayEngine, StoreBuilder
+from headrace.state.environment import Environment, disk_engine, open_environment
 from headrace.testing.checks import check_raw
 from headrace.topics.log import Output, Raw
 from headrace.topics.partitioner import partition_for
@@ -50,7 +51,7 @@ class LocalHost:
         self._config = config
         self._state_dir = state_dir
         self._written = written
-        self._environments: dict[str, Any] = {}
+        self._environments: dict[tuple[str, DiskEngine], Environment] = {}
         self._offsets: dict[tuple[str, int], int] = {}
         self._logged: list[tuple[int, int, Any, Changes]] = []
         self._pending: dict[tuple[str, int], list[Raw]] = {}
@@ -81,20 +82,14 @@ class LocalHost:
         return self._partition_counts.get(topic, self._default_partitions)
 
     def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:
-        base: Engine = MemoryEngine()
-        if self._state_dir is not None and builder.persistent:
-            base = self._environment(task_id).engine(builder.name)
-        return OverlayEngine(base)
-
-    def _environment(self, task_id: str) -> Any:
-        if task_id not in self._environments:
-            # lmdb is loaded only by those who keep stores on disk.
-            from headrace.state.disk import LmdbEnvironment
-
-            assert self._state_dir is not None, "the caller has checked"
-            directory = self._state_dir / self._config.application_id / task_id
-            self._environments[task_id] = LmdbEnvironment(directory)
-        return self._environments[task_id]
+        kind = disk_engine(builder, self._config)
+        if self._state_dir is None or kind is None:
+            return OverlayEngine(MemoryEngine())
+        environment = self._environments.get((task_id, kind))
+        if environment is None:
+            directory = self._state_dir / self._config.application_id / task_id / kind
+            environment = self._environments[task_id, kind] = open_environment(kind, directory, self._config)
+        return OverlayEngine(environment.engine(builder.name))
 
     def _count_partitions(self, partitions: int | Mapping[str, int] | None) -> dict[str, int]:
         self._default_partitions = 1
