@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Self
 
+from headrace.batches.working_copy import WorkingCopy
 from headrace.config import StreamsConfig
 from headrace.runtime.task import TaskId
+from headrace.state.environment import Kind, store_kind
 from headrace.topics.log import TopicLog, TopicPartition
 from headrace.topology.levels import forward_edges, levels
 from headrace.topology.nodes import SourceNode
@@ -77,6 +80,17 @@ class Layout:
     def changelogs(self) -> Mapping[str, str]:
         """Stores with a changelog topic of their own, and the topic."""
         return logged_stores(self.topology, self.config.application_id)
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Kind]:
+        """In which engine each store is kept."""
+        builders = self.topology.store_builders
+        return {store: store_kind(builders[store], self.config) for store in self.topology.state_stores}
+
+    def copy_of(self, place: TaskPlace, directory: Path) -> WorkingCopy:
+        """Opens the working copy of a task below a directory."""
+        kinds = {store: self.kinds[store] for store in place.changelogs}
+        return WorkingCopy(directory / place.name, kinds, self.config)
 
     @cached_property
     def tasks(self) -> tuple[TaskPlace, ...]:

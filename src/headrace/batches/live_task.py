@@ -14,7 +14,7 @@ from headrace.batches.application import Application
 from headrace.batches.layout import TaskPlace
 from headrace.batches.restore import restore_task
 from headrace.batches.task_host import TaskHost
-from headrace.batches.working_copy import Applied, WorkingCopy
+from headrace.batches.working_copy import Applied
 from headrace.errors import ProcessorStateError
 from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.task import Task
@@ -62,7 +62,7 @@ class LiveTask:
         self._place = place
         self._journal = journal
         self._changelogs = {store: place.changelogs[store] for store in place.changelogs if store in layout.changelogs}
-        self._copy = WorkingCopy(application.directory / place.name) if place.changelogs else None
+        self._copy = layout.copy_of(place, application.directory) if place.changelogs else None
         self._restored = 0
         try:
             if self._copy is not None:
@@ -112,8 +112,9 @@ class LiveTask:
             if not self._copy.is_untouched():
                 return False
             applied = {
-                store: Applied(self._copy.state.stores[store].topic_id, self._reached(store))
+                store: Applied(known.topic_id, self._reached(store, known.offset))
                 for store in self._place.changelogs
+                if (known := self._copy.applied(store)) is not None
             }
             self._copy.settle({store: self._changes[store] for store in applied if store in self._changes}, applied)
         for store, engine in self.task.engines().items():
@@ -124,12 +125,9 @@ class LiveTask:
         self._changes = {}
         return True
 
-    def _reached(self, store: str) -> int:
+    def _reached(self, store: str, before: int) -> int:
         target = (self._place.changelogs[store], self._place.id.partition)
-        if store in self._changelogs:
-            return self._ends[target]
-        found = self._copy.state.stores[store].offset if self._copy is not None else 0
-        return self._positions.get(target, found)
+        return self._ends[target] if store in self._changelogs else self._positions.get(target, before)
 
     def begin(self, batch_id: int) -> None:
         """Starts a batch on the copy."""

@@ -12,6 +12,7 @@ from headrace.batches.layout import Layout, TaskPlace
 from headrace.batches.working_copy import Applied, WorkingCopy
 from headrace.runtime.collector_pause import collector_paused
 from headrace.state.changes import Changes
+from headrace.state.environment import IN_MEMORY
 from headrace.state.overlay import OverlayEngine
 from headrace.topics.journal import TaskHead
 from headrace.topics.log import Raw, TopicLog, TopicPartition
@@ -57,7 +58,7 @@ def restore_task(
         rows = clocks.get(store)
         if rows:
             copy.engine(store).apply(Changes(rows=dict(rows)))
-    copy.state.stores = {part.store: Applied(part.topic_id, part.end) for part in parts}
+    copy.note({part.store: Applied(part.topic_id, part.end) for part in parts})
     return restored
 
 
@@ -94,7 +95,7 @@ def _restore(
     for part in parts:
         for records, reached in _pages(log, part, starts[part.store]):
             _apply(layout, copy, part, records, clocks.get(part.store, {}))
-            copy.state.stores = {**copy.state.stores, part.store: Applied(part.topic_id, reached)}
+            copy.note({part.store: Applied(part.topic_id, reached)})
             copy.write()
             left -= len(records)
             copy.note_restoring(max(1, left))
@@ -106,7 +107,7 @@ def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLo
     targets = {
         store: (topic, place.id.partition)
         for store, topic in place.changelogs.items()
-        if head is not None or store in layout.changelogs
+        if head is not None or (store in layout.changelogs and layout.kinds[store] != IN_MEMORY)
     }
     begins = log.begin_offsets(targets.values())
     ends = log.end_offsets(targets.values()) if head is None else head.ends
@@ -123,21 +124,21 @@ def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLo
 
 
 def _start(copy: WorkingCopy, part: _Part) -> int:
-    applied = copy.state.stores.get(part.store)
+    applied = copy.applied(part.store)
     return part.begin if applied is None else applied.offset
 
 
 def _is_usable(copy: WorkingCopy, part: _Part, log: TopicLog) -> bool:
-    applied = copy.state.stores.get(part.store)
+    applied = copy.applied(part.store)
     if applied is None:
         # A copy with rows that nobody has counted would keep them.
-        return part.store not in copy.state.stores and not any(True for _ in copy.engine(part.store).scan())
+        return not any(True for _ in copy.engine(part.store).scan())
     if applied.topic_id != part.topic_id or not part.begin <= applied.offset <= max(part.end, part.begin):
         return False
     if applied.offset >= part.end:
         return True
     configs = log.describe_topic(part.target[0]).configs
-    away_ms = time.time_ns() // 1_000_000 - copy.state.written_ms
+    away_ms = time.time_ns() // 1_000_000 - copy.written_ms(part.store)
     # Compaction forgets deletions, and the copy would keep what they deleted.
     return away_ms < int(configs.get("delete.retention.ms", _TOMBSTONES_MS))
 

@@ -12,7 +12,6 @@ import threading
 from headrace.batches.application import Application
 from headrace.batches.layout import TaskPlace
 from headrace.batches.restore import follow_changelogs, restore_lag
-from headrace.batches.working_copy import WorkingCopy
 from headrace.errors import StreamsError
 
 logger = logging.getLogger(__name__)
@@ -27,7 +26,7 @@ class StandbyCopy:
     def __init__(self, application: Application, place: TaskPlace) -> None:
         self._application = application
         self._place = place
-        self._copy = WorkingCopy(application.directory / place.name)
+        self._copy = application.layout.copy_of(place, application.directory)
         self._over = threading.Event()
         self.lag = restore_lag(application.layout, place, application.log, self._copy)
         """Records of changelogs that it lacks, as of the last look."""

@@ -7,6 +7,7 @@ another boot of the machine, a file that somebody else has touched) is thrown aw
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import time
@@ -19,16 +20,26 @@ from secrets import token_hex
 
 import msgspec
 
+from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError
 from headrace.state.changes import Changes
-from headrace.state.disk import LmdbEnvironment, Transaction
+from headrace.state.environment import (
+    DISK_ENGINES,
+    IN_MEMORY,
+    OWN,
+    Environment,
+    Kind,
+    open_environment,
+    open_store,
+)
 from headrace.state.overlay import OverlayEngine
 
-_OWN = "."
-"""Name of the engine that says what the copy is; stores have other names."""
+logger = logging.getLogger(__name__)
+
 _STATE, _OPENER = b"state", b"opener"
 _SEAL, _RUNNING, _RESTORING = "seal", "running", "restoring"
 _NOTE_LENGTH = 64
+_MOST_FOLDERS = 8
 _STALE_S = 60.0
 """A note of a restoration that is older was left by a process that is gone."""
 _WRITE_EVERY_S = 10.0
@@ -60,99 +71,85 @@ class CopyInfo:
     stores: Mapping[str, int]
     """Rows by store."""
     size: int
-    """Bytes of the file."""
+    """Bytes of the files."""
 
 
 class WorkingCopy:
-    """The stores of one task in a folder, opened by one process at a time: the last one to open it may write."""
+    """The stores of one task in a folder, opened by one process at a time: the last one to open it may write.
 
-    def __init__(self, directory: Path) -> None:
+    ``kinds`` say in which engine each store is kept: each has an environment of its own in the folder.
+    """
+
+    def __init__(self, directory: Path, kinds: Mapping[str, Kind], config: StreamsConfig) -> None:
         self._directory = directory
-        if not _is_sealed(directory):
-            _delete(directory)
-        self._make()
-        if self.state.boot != boot_id():
-            # Rows are not forced to the disk, so a machine that has crashed may have lost any of them.
-            self.wipe()
-
-    def _make(self) -> None:
-        self._environment = LmdbEnvironment(self._directory)
-        self._seal = _Note(self._directory / _SEAL)
-        self._running = _Note(self._directory / _RUNNING)
-        self._own = self._environment.engine(_OWN)
-        self._settled: dict[str, OverlayEngine] = {}
-        found = self._own.get(_STATE)
-        self.state = CopyState(boot_id()) if found is None else msgspec.msgpack.decode(found, type=CopyState)
-        self._opener = token_hex(8).encode()
-        self._environment.apply({_OWN: Changes(rows={_OPENER: self._opener})})
-        self._sealed()
-        self._wait_until = time.monotonic() + _WRITE_EVERY_S
+        self._parts = {kind: _EnginePart(directory / kind, kind, config) for kind in sorted(set(kinds.values()))}
+        self._of = {store: self._parts[kind] for store, kind in kinds.items()}
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._running = _Note(directory / _RUNNING)
+        except BaseException:
+            for part in self._parts.values():
+                part.close()
+            raise
 
     def wipe(self) -> None:
         """Begins anew, with no rows."""
-        self.close()
-        _delete(self._directory)
-        self._make()
-        self.state = CopyState(boot_id())
+        for part in self._parts.values():
+            part.wipe()
 
     def engine(self, store: str) -> OverlayEngine:
-        """Returns where a store's committed rows are: on the disk, or in memory until they are written there."""
-        engine = self._settled.get(store)
-        if engine is None:
-            engine = self._settled[store] = OverlayEngine(self._environment.engine(store))
-            self._sealed()
-        return engine
+        """Returns where a store's committed rows are: below, or in memory until they are written there."""
+        return self._of[store].engine(store)
+
+    def applied(self, store: str) -> Applied | None:
+        """Returns how far a store is."""
+        return self._of[store].state.stores.get(store)
+
+    def written_ms(self, store: str) -> int:
+        """Returns when the copy of a store was written last."""
+        return self._of[store].state.written_ms
+
+    def note(self, applied: Mapping[str, Applied]) -> None:
+        """Takes notice of how far stores are; it is written with their rows."""
+        for store, each in applied.items():
+            self._of[store].state.stores[store] = each
 
     def rows(self) -> int:
-        """Returns how many rows all stores have on the disk."""
-        return sum(self._environment.engine(store).count() for store in self._settled)
+        """Returns how many rows all stores have, as far as they are written."""
+        return sum(part.rows() for part in self._parts.values())
 
     def is_untouched(self) -> bool:
-        """Returns whether the file is as this process has left it."""
-        return _is_sealed(self._directory)
+        """Returns whether the files are as this process has left them."""
+        return all(part.is_untouched() for part in self._parts.values())
 
     def settle(self, changes: Mapping[str, Changes], applied: Mapping[str, Applied]) -> None:
         """Takes over what is committed; it is written when much has come together, or some time has passed."""
         for store, each in changes.items():
             self.engine(store).apply(each)
-        self.state.stores = {**self.state.stores, **applied}
-        waiting = sum(engine.size for engine in self._settled.values())
-        if waiting > _WRITE_ROWS or (waiting and time.monotonic() > self._wait_until):
-            self.write()
+        self.note(applied)
+        for part in self._parts.values():
+            part.write_if_due()
 
     def write(self) -> None:
         """Writes the rows that wait in memory, with how far that brings the copy, unless somebody else has it now."""
-        state = CopyState(boot_id(), time.time_ns() // 1_000_000, self.state.stores)
-        changes = {store: each for store, engine in self._settled.items() if (each := engine.changes())}
-        own = Changes(rows={_STATE: msgspec.msgpack.encode(state)})
-        engines = {store: self._environment.engine(store) for store in changes}
-
-        def write(transaction: Transaction) -> bool:
-            if transaction.get(_OPENER, db=self._own.database) != self._opener:
-                return False
-            for store, each in changes.items():
-                engines[store].write(transaction, each)
-            self._own.write(transaction, own)
-            return True
-
-        if not self._environment.write(write):
-            message = f"the working copy '{self._directory}' was opened by another process; it goes on there"
-            raise ProcessorStateError(message)
-        self.state = state
-        for engine in self._settled.values():
-            engine.rollback()
-        self._sealed()
-        self._wait_until = time.monotonic() + _WRITE_EVERY_S
+        for part in self._parts.values():
+            part.write()
 
     def begin(self, batch_id: int) -> None:
         """Says that a batch runs on the copy, and reads all of it from one state."""
         self._running.write(str(batch_id))
-        self._environment.pin()
+        for part in self._parts.values():
+            part.environment.pin()
 
     def end(self) -> None:
         """Says that the batch is over, well or not: the process is still alive."""
-        self._environment.unpin()
+        for part in self._parts.values():
+            part.environment.unpin()
         self._running.write("")
+
+    def metrics(self) -> dict[str, Mapping[str, float]]:
+        """Returns figures of the engines on disk, by their kinds."""
+        return {kind: part.environment.metrics() for kind, part in self._parts.items() if kind != IN_MEMORY}
 
     def note_restoring(self, left: int) -> None:
         """Says how many records are still to be restored; 0 when all are."""
@@ -163,13 +160,94 @@ class WorkingCopy:
             else:
                 note.unlink(missing_ok=True)
 
+    def close(self) -> None:
+        for part in self._parts.values():
+            part.close()
+        self._running.close()
+
+
+class _EnginePart:
+    """The stores of a copy that are kept in one engine."""
+
+    def __init__(self, directory: Path, kind: Kind, config: StreamsConfig) -> None:
+        self._directory = directory
+        self._kind = kind
+        self._config = config
+        if kind == "lmdb" and not _is_sealed(directory):
+            _delete(directory)
+        self._open()
+        if self.state.boot != boot_id():
+            # Rows are not forced to the disk, so a machine that has crashed may have lost any of them.
+            self.wipe()
+
+    def _open(self) -> None:
+        self.environment = self._open_environment()
+        self._seal = _Note(self._directory / _SEAL) if self._kind == "lmdb" else None
+        self._settled: dict[str, OverlayEngine] = {}
+        found = self.environment.engine(OWN).get(_STATE)
+        self.state = CopyState(boot_id()) if found is None else msgspec.msgpack.decode(found, type=CopyState)
+        self._opener = token_hex(8).encode()
+        self.environment.apply({OWN: Changes(rows={_OPENER: self._opener})})
+        self._sealed()
+        self._due = time.monotonic() + _WRITE_EVERY_S
+
+    def _open_environment(self) -> Environment:
+        """Opens the files, or others beside them if a process that hangs still has them: RocksDB is for one alone."""
+        first = self._directory
+        for number in range(1, _MOST_FOLDERS):
+            try:
+                return open_store(self._kind, self._directory, self._config)
+            except ProcessorStateError as error:
+                if self._kind != "rocksdb":
+                    raise
+                logger.warning("%s; another folder is used", error)
+                self._directory = first.with_name(f"{first.name}-{number}")
+        return open_store(self._kind, self._directory, self._config)
+
+    def wipe(self) -> None:
+        self.close()
+        _delete(self._directory)
+        self._open()
+
+    def engine(self, store: str) -> OverlayEngine:
+        engine = self._settled.get(store)
+        if engine is None:
+            engine = self._settled[store] = OverlayEngine(self.environment.engine(store))
+            self._sealed()
+        return engine
+
+    def rows(self) -> int:
+        return sum(self.environment.engine(store).count() for store in self._settled)
+
+    def is_untouched(self) -> bool:
+        return self._seal is None or _is_sealed(self._directory)
+
+    def write_if_due(self) -> None:
+        waiting = sum(engine.size for engine in self._settled.values())
+        if waiting > _WRITE_ROWS or (waiting and time.monotonic() > self._due):
+            self.write()
+
+    def write(self) -> None:
+        state = CopyState(boot_id(), time.time_ns() // 1_000_000, self.state.stores)
+        changes = {store: each for store, engine in self._settled.items() if (each := engine.changes())}
+        own = {OWN: Changes(rows={_STATE: msgspec.msgpack.encode(state)})}
+        if not self.environment.apply_if(_OPENER, self._opener, changes, own):
+            message = f"the working copy '{self._directory}' was opened by another process; it goes on there"
+            raise ProcessorStateError(message)
+        self.state = state
+        for engine in self._settled.values():
+            engine.rollback()
+        self._sealed()
+        self._due = time.monotonic() + _WRITE_EVERY_S
+
     def _sealed(self) -> None:
-        self._seal.write(_look(self._directory))
+        if self._seal is not None:
+            self._seal.write(_look(self._directory))
 
     def close(self) -> None:
-        self._environment.close()
-        self._seal.close()
-        self._running.close()
+        self.environment.close()
+        if self._seal is not None:
+            self._seal.close()
 
 
 def died_in(directory: Path, batch_id: int) -> bool:
@@ -201,15 +279,20 @@ def discard(directory: Path) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def describe(directory: Path) -> CopyInfo:
-    """Returns what a folder holds; it may be in use."""
-    environment = LmdbEnvironment(directory)
-    try:
-        stores = [name for name in environment.names() if name != _OWN]
-        rows = {store: environment.engine(store).count() for store in stores}
-        return CopyInfo(directory.name, rows, environment.file.stat().st_size)
-    finally:
-        environment.close()
+def describe(directory: Path, config: StreamsConfig) -> CopyInfo:
+    """Returns what a folder holds; LMDB's files may be in use."""
+    rows: dict[str, int] = {}
+    size = 0
+    for kind in DISK_ENGINES:
+        if not (directory / kind).is_dir():
+            continue
+        environment = open_environment(kind, directory / kind, config)
+        try:
+            rows |= {store: environment.engine(store).count() for store in environment.names() if store != OWN}
+            size += environment.disk_bytes()
+        finally:
+            environment.close()
+    return CopyInfo(directory.name, rows, size)
 
 
 @cache

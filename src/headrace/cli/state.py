@@ -40,13 +40,13 @@ def state(places: Places, application_id: str, *, as_json: bool) -> None:
         )
         raise click.ClickException(message)
     folders = sorted(
-        (path for path in directory.iterdir() if _TASK.fullmatch(path.name) and (path / "data.mdb").exists()),
+        (path for path in directory.iterdir() if _TASK.fullmatch(path.name) and path.is_dir()),
         key=lambda path: tuple(map(int, path.name.split("_"))),
     )
     tasks: list[dict[str, Any]] = []
     for folder in folders:
         try:
-            found = describe(folder)
+            found = describe(folder, config)
         except StreamsError as error:
             # The next batch makes it anew.
             tasks.append({"task": folder.name, "bytes": 0, "stores": {}, "error": str(error)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from os import PathLike, fspath
 from pathlib import Path
@@ -125,14 +125,24 @@ class LmdbEnvironment:
 
     def apply(self, *steps: Mapping[str, Changes]) -> None:
         """Makes changes of several engines, by name, one step after the other in one transaction."""
+        self._apply(lambda transaction: True, steps)
+
+    def apply_if(self, key: bytes, value: bytes, *steps: Mapping[str, Changes]) -> bool:
+        own = self.engine(OWN).database
+        return self._apply(lambda transaction: transaction.get(key, db=own) == value, steps)
+
+    def _apply(self, check: Callable[[Transaction], bool], steps: Sequence[Mapping[str, Changes]]) -> bool:
         engines = {name: self.engine(name) for changes in steps for name in changes}
 
-        def write(transaction: Transaction) -> None:
+        def write(transaction: Transaction) -> bool:
+            if not check(transaction):
+                return False
             for changes in steps:
                 for name, each in changes.items():
                     engines[name].write(transaction, each)
+            return True
 
-        self.write(write)
+        return self.write(write)
 
     def write(self, action: Callable[[Transaction], T]) -> T:
         """Runs ``action`` in a write transaction, again with a larger map if it does not fit."""

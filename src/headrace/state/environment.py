@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import ClassVar, Protocol
+from typing import Final, Literal, Protocol, TypeAlias
 
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError
@@ -19,6 +19,11 @@ from headrace.state.suppliers import DiskEngine
 
 OWN = "."
 """Name of the engine with rows that belong to no store, such as the offsets that a working copy has applied."""
+
+IN_MEMORY: Final = "in_memory"
+Kind: TypeAlias = DiskEngine | Literal["in_memory"]
+"""Where a store is kept."""
+DISK_ENGINES: tuple[DiskEngine, ...] = ("lmdb", "rocksdb")
 
 SNAPSHOT_IS_OVER = "what was read is over: its iterator, or its store, is closed; ask again"
 SNAPSHOT_ONLY_READS = "a view only reads; what a store keeps is changed by the processors of its topology"
@@ -50,7 +55,10 @@ class Environment(Protocol):
     snapshots.
     """
 
-    kind: ClassVar[DiskEngine]
+    @property
+    def kind(self) -> str:
+        """Which engine it is."""
+        ...
 
     def engine(self, name: str) -> Engine:
         """Returns the engine of that name, the same one each time; it is made if it is not there."""
@@ -62,6 +70,10 @@ class Environment(Protocol):
 
     def apply(self, *steps: Mapping[str, Changes]) -> None:
         """Makes changes of several engines, by name, one step after the other: all of them or none."""
+        ...
+
+    def apply_if(self, key: bytes, value: bytes, *steps: Mapping[str, Changes]) -> bool:
+        """Does the same as ``apply`` if a row of ``OWN`` has this value; returns whether it had, and it was done."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -104,6 +116,20 @@ def disk_engine(builder: StoreBuilder, config: StreamsConfig) -> DiskEngine | No
     if not builder.persistent:
         return None
     return builder.supplier.disk_engine or ("rocksdb" if config.default_dsl_store == "rocksdb" else "lmdb")
+
+
+def store_kind(builder: StoreBuilder, config: StreamsConfig) -> Kind:
+    """Returns where a store is kept."""
+    return disk_engine(builder, config) or IN_MEMORY
+
+
+def open_store(kind: Kind, directory: str | PathLike[str], config: StreamsConfig) -> Environment:
+    """Opens the environment of a kind; one in memory needs no directory."""
+    if kind != IN_MEMORY:
+        return open_environment(kind, directory, config)
+    from headrace.state.memory import MemoryEnvironment
+
+    return MemoryEnvironment()
 
 
 def open_environment(

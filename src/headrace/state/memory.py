@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, Literal, NoReturn, TypeVar
 
 from sortedcontainers import SortedList
 
+from headrace.errors import UnsupportedOperationError
 from headrace.state.changes import Changes
 from headrace.state.engine import Row, in_chunks
 
@@ -127,3 +128,51 @@ class MemoryEngine:
 
     def close(self) -> None:
         self.clear()
+
+
+class MemoryEnvironment:
+    """Engines in memory, written together; see ``headrace.state.environment.Environment``."""
+
+    kind: ClassVar[Literal["in_memory"]] = "in_memory"
+
+    def __init__(self) -> None:
+        self._engines: dict[str, MemoryEngine] = {}
+
+    def engine(self, name: str) -> MemoryEngine:
+        return self._engines.setdefault(name, MemoryEngine())
+
+    def names(self) -> list[str]:
+        return sorted(self._engines)
+
+    def apply(self, *steps: Mapping[str, Changes]) -> None:
+        for changes in steps:
+            for name, each in changes.items():
+                self.engine(name).apply(each)
+
+    def apply_if(self, key: bytes, value: bytes, *steps: Mapping[str, Changes]) -> bool:
+        if self.engine(".").get(key) != value:
+            return False
+        self.apply(*steps)
+        return True
+
+    def snapshot(self) -> NoReturn:
+        message = "stores in memory have no snapshots; views are kept on disk"
+        raise UnsupportedOperationError(message)
+
+    def pin(self) -> None:
+        """Does nothing: reads are as fast as they can be."""
+
+    def unpin(self) -> None:
+        """Does nothing."""
+
+    def flush(self) -> None:
+        """Does nothing: there is no disk."""
+
+    def disk_bytes(self) -> int:
+        return 0
+
+    def metrics(self) -> dict[str, float]:
+        return {}
+
+    def close(self) -> None:
+        self._engines.clear()

@@ -160,6 +160,13 @@ class RocksDbEnvironment:
                 self.engine(name).add_to(batch, each)
         self._write(batch)
 
+    def apply_if(self, key: bytes, value: bytes, *steps: Mapping[str, Changes]) -> bool:
+        # No other process can have it open, so nobody writes in between.
+        if self.engine(OWN).get(key) != value:
+            return False
+        self.apply(*steps)
+        return True
+
     def _write(self, batch: WriteBatch) -> None:
         # Iterators of several families see one moment because nobody writes while they are made.
         with self._lock:
