@@ -30,7 +30,7 @@ from headrace.timestamps import FailOnInvalidTimestamp, TimestampExtractor
 
 logger = logging.getLogger(__name__)
 
-_DEFAULT_STATE_DIR = str(Path(tempfile.gettempdir()) / "headrace")
+DEFAULT_STATE_DIR = str(Path(tempfile.gettempdir()) / f"headrace-{os.geteuid()}" / "state")
 _EMIT_INTERVALS = (
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__",
     "__emit.interval.ms.kstreams.windowed.aggregation__",
@@ -86,7 +86,7 @@ class StreamsConfig:
     """Prefix of the names that Kafka clients give themselves; empty for the application id."""
     application_server: str = setting("", "application.server", Kind.TEXT)
     """Address at which other instances reach this one's stores, as ``host:port``; empty for none."""
-    state_dir: str | os.PathLike[str] = setting(_DEFAULT_STATE_DIR, "state.dir", Kind.PATH)
+    state_dir: str | os.PathLike[str] = setting(DEFAULT_STATE_DIR, "state.dir", Kind.PATH)
     """Where working copies of stores and the embedded log are kept."""
     state_cleanup_delay: timedelta = setting(timedelta(minutes=10), "state.cleanup.delay.ms", Kind.DURATION, minimum=0)
     """How long the state of a task that moved away is kept."""

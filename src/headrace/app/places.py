@@ -6,8 +6,9 @@ import os
 from errno import EACCES, EDQUOT, EFBIG, ENOSPC, EPERM, EROFS
 from pathlib import Path
 
-from headrace.config import StreamsConfig
+from headrace.config import DEFAULT_STATE_DIR, StreamsConfig
 from headrace.errors import ConfigError, StateDirectoryError
+from headrace.private_directory import make_private
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
 
@@ -53,6 +54,7 @@ application_id, or set log_dir
 
 def open_log(config: StreamsConfig) -> DurableLog:
     """Opens the log that the configuration names; close it after use."""
+    check_default_directory(config)
     if config.bootstrap_servers is not None:
         # Imported here: the client of Kafka is optional.
         from headrace.topics.kafka import KafkaLog
@@ -61,10 +63,27 @@ def open_log(config: StreamsConfig) -> DurableLog:
     return EmbeddedLog(log_directory(config), sync="none" if config.log_sync == "none" else "commit")
 
 
-def make_directory(directory: Path) -> None:
-    """Makes a directory if it is not there."""
+def check_default_directory(config: StreamsConfig) -> None:
+    """Makes the default of ``state_dir`` one that only this user can enter, or refuses it if somebody else has it.
+
+    It lies in the directory for temporary files, where everybody may make anything.
+    """
+    if os.fspath(config.state_dir) != DEFAULT_STATE_DIR:
+        return
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private(Path(DEFAULT_STATE_DIR).parent)
+    except PermissionError as error:
+        message = f"{error}; or set state_dir to a directory of your own"
+        raise StateDirectoryError(message) from error
+    except OSError as error:
+        raise unusable(Path(DEFAULT_STATE_DIR).parent, error, "made") from error
+
+
+def make_directory(directory: Path) -> None:
+    """Makes a directory if it is not there; nobody else can enter it."""
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise unusable(directory, error, "made") from error
 

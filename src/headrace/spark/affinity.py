@@ -37,7 +37,7 @@ from secrets import token_hex
 from struct import Struct, unpack
 
 from headrace.errors import ProcessorStateError
-from headrace.spark.private_directory import is_private, make_private, own_temporary_directory
+from headrace.private_directory import is_private, make_private, own_temporary_directory
 
 logger = logging.getLogger(__name__)
 

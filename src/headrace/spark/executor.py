@@ -14,11 +14,11 @@ from headrace.batches.plan import Plan
 from headrace.batches.reports import Outcome, TaskReport
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
+from headrace.private_directory import own_temporary_directory
 from headrace.spark.failures import reason
 from headrace.spark.jvm import jvm_exit_code
 from headrace.spark.level import PLANS_PROPERTY, Failed, Level, Packed, Planned, unpack_rows
 from headrace.spark.payload import Payload
-from headrace.spark.private_directory import own_temporary_directory
 from headrace.spark.session import close_session, open_session, shuffle_partitions
 
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.spark.private_directory import is_private, own_temporary_directory
+from headrace.private_directory import is_private, own_temporary_directory
 
 _PREFIX = "jvm-"
 _OWN_NAME = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")

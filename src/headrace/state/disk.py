@@ -58,7 +58,7 @@ class LmdbEnvironment:
     ) -> None:
         self._directory = fspath(directory)
         try:
-            Path(directory).mkdir(parents=True, exist_ok=True)
+            Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
             self._env = lmdb.open(
                 self._directory,
                 map_size=map_size,
@@ -67,6 +67,7 @@ class LmdbEnvironment:
                 sync=sync,
                 metasync=sync,
                 readahead=False,
+                mode=0o600,
             )
         except (lmdb.Error, OSError) as error:
             message = (

@@ -92,7 +92,7 @@ class RocksDbEnvironment:
         SHARED.allow(cache_max_bytes)
         self._options = database_options(statistics=statistics)
         try:
-            Path(directory).mkdir(parents=True, exist_ok=True)
+            Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
             names = self._names_there()
             families = {_FAMILY + name: self._store_options(name) for name in names}
             self._database = Rdict(self._directory, self._options, families)

@@ -41,7 +41,7 @@ class Environment:
     def _open(self) -> None:
         self._pid = os.getpid()
         try:
-            Path(self.directory).mkdir(parents=True, exist_ok=True)
+            Path(self.directory).mkdir(mode=0o700, parents=True, exist_ok=True)
             self._env = self._open_while_others_write()
             self._map_size = self._env.info()["map_size"]
             # A process that was killed while it read would keep old pages alive for ever.
@@ -60,6 +60,7 @@ class Environment:
                     sync=self.sync,
                     metasync=self.sync,
                     readahead=False,
+                    mode=0o600,
                     # Pages that were allocated but not written hold nothing secret: the file is the user's own.
                     meminit=False,
                 )
