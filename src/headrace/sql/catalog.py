@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from headrace.sql.errors import Position, SqlStatementError
+from headrace.sql.errors import Position, SqlStatementError, suggestion
 from headrace.sql.formats import FormatOptions
 from headrace.sql.schema import Schema
 from headrace.sql.types import SqlType
@@ -128,15 +128,16 @@ class Catalog:
 
 
 def other_spelling(name: str, names: Iterable[str]) -> str:
-    r"""Returns a hint if the name exists in another case, with a line break before it.
+    r"""Returns a hint if the name exists in another case, or one like it does, with a line break before it.
 
     >>> other_spelling("INPUT", ["input"])
     '\nDid you mean "input"? Hint: wrap the source name in double quotes to make it case-sensitive.'
     """
-    for known in names:
+    known_names = list(names)
+    for known in known_names:
         if known.upper() == name.upper() and known != name:
             if known == known.upper():
                 return f"\nDid you mean {known}? Hint: try removing double quotes from the source name."
             hint = "Hint: wrap the source name in double quotes to make it case-sensitive."
             return f'\nDid you mean "{known}"? {hint}'
-    return ""
+    return suggestion(name, known_names)

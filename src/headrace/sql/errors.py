@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from headrace.errors import StreamsError
+from headrace.errors import StreamsError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,16 @@ class Position:
 
     def __str__(self) -> str:
         return f"line {self.line}:{self.column}"
+
+
+def suggestion(name: str, candidates: Iterable[str]) -> str:
+    r"""Returns a sentence about the name that looks most like an unknown one, with a line break before it.
+
+    >>> suggestion("NAMEE", ["ID", "NAME"]), suggestion("ZEBRA", ["ID", "NAME"])
+    ("\nDid you mean 'NAME'?", '')
+    """
+    hint = did_you_mean(name, candidates)
+    return f"\nD{hint.removeprefix('; d')}" if hint else ""
 
 
 class SqlError(StreamsError, ValueError):
@@ -31,12 +42,12 @@ class SqlError(StreamsError, ValueError):
         self.statement = statement
 
 
-class SqlParseError(SqlError):
-    """The text is not a statement of the language. The message shows the place and what was expected there."""
-
-
 class SqlStatementError(SqlError):
-    """The statement is well-formed and still cannot be carried out: an unknown source, types that do not fit."""
+    """A statement cannot be carried out: an unknown source, types that do not fit."""
+
+
+class SqlParseError(SqlStatementError):
+    """The text is not a statement of the language. The message shows the place and what was expected there."""
 
 
 class SqlFunctionError(SqlError):
