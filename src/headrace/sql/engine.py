@@ -10,7 +10,7 @@ from headrace.dsl.builder import StreamsBuilder
 from headrace.errors import StreamsError
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import Catalog
-from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError
+from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.function_statements import create_function, drop_function
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.functions.registry import FunctionRegistry
@@ -139,7 +139,7 @@ class SqlEngine:
     def _carried_out(self, statement: Statement, settings: Mapping[str, object]) -> Executed:
         try:
             return self._execute(statement, settings)
-        except (SqlStatementError, SqlParseError) as error:
+        except SqlStatementError as error:
             if error.statement is None:
                 error.statement = shown_statement(statement, self.catalog)
             raise
