@@ -61,7 +61,8 @@ def value_of(expression: TypedExpression, settings: Mapping[str, object] = _NO_S
 
 def _is_ours(constant: object) -> bool:
     """Whether it is a plain value, or a function that is known to return."""
-    return not callable(constant) or str(getattr(constant, "__module__", "")).startswith("headrace.sql.")
+    called = getattr(constant, "user_function", constant)
+    return not callable(called) or str(getattr(called, "__module__", "")).startswith("headrace.sql.")
 
 
 def constant(
