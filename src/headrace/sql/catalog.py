@@ -118,6 +118,10 @@ class Catalog:
         """Returns a catalogue in which the query does not run."""
         return replace(self, queries={key: query for key, query in self.queries.items() if key != query_id})
 
+    def window_of(self, topic: str) -> WindowDefinition | None:
+        """Returns how the keys of a topic are windowed, by the sources that are read from it; None if they are not."""
+        return next((one.window for one in self.sources.values() if one.topic == topic), None)
+
     def readers(self, name: str) -> tuple[str, ...]:
         """Returns the ids of the queries that read the source."""
         return tuple(query.id for query in self.queries.values() if name in query.sources)
