@@ -142,15 +142,20 @@ class SqlEngine:
         except SqlStatementError as error:
             if error.statement is None:
                 error.statement = shown_statement(statement, self.catalog)
+            error.locate(statement.text, statement.position)
             raise
         except StreamsError as error:
             # What the parts of a plan say of themselves, such as a window that is shorter than its advance.
             position = error.position if isinstance(error, SqlError) else None
             shown = shown_statement(statement, self.catalog)
-            raise SqlStatementError(str(error), position=position, statement=shown) from error
+            failure = SqlStatementError(str(error), position=position, statement=shown)
+            failure.locate(statement.text, statement.position)
+            raise failure from error
         except RecursionError as error:
             message = "The statement is nested too deeply; write long chains of OR as IN (…)."
-            raise SqlStatementError(message, position=statement.position, statement=statement.text) from error
+            failure = SqlStatementError(message, statement=statement.text)
+            failure.locate(statement.text, statement.position)
+            raise failure from error
 
     def _execute(self, statement: Statement, settings: Mapping[str, object]) -> Executed:
         match statement:

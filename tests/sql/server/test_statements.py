@@ -315,3 +315,28 @@ def test_who_asks_has_to_say_who_he_is(place: SqlPlace) -> None:
 def test_server_does_not_answer_to_the_names_of_others(client: Client) -> None:
     found = client.http.get("/info", headers={"Host": "evil.example"})
     assert (found.status_code, found.json()["error_code"]) == (421, 42100)
+
+
+@pytest.mark.parametrize(
+    ("statement", "where", "excerpt"),
+    [
+        ("SHOW\n  STREEMS;", (2, 3), "  STREEMS\n  ^"),
+        ("CREATE STREAM A AS\n  SELECT ID, ITM FROM ORDERS;", (2, 14), "  SELECT ID, ITM FROM ORDERS\n             ^"),
+        ("DROP STREAM NOPE;", (1, 1), "DROP STREAM NOPE\n^"),
+        ("CREATE TABLE T AS SELECT ITEM FROM ORDERS;", (1, 1), "CREATE TABLE T AS SELECT ITEM FROM ORDERS\n^"),
+        ("DESCRIBE NOPE;", (1, 1), "DESCRIBE NOPE\n^"),
+        ("PAUSE NOPE;", (1, 1), "PAUSE NOPE\n^"),
+    ],
+    ids=["grammar", "column", "source", "clause", "shown", "query"],
+)
+def test_every_error_shows_its_place(client: Client, statement: str, where: tuple[int, int], excerpt: str) -> None:
+    client.ksql(ORDERS)
+    _, error = client.error(statement)
+    assert (error["line"], error["column"]) == where
+    assert error["excerpt"] == excerpt
+
+
+def test_an_excerpt_has_no_secrets_of_a_connector(client: Client) -> None:
+    _, error = client.error("CREATE SINK CONNECTOR c WITH ('connector.class' = 'Db', 'db.password' = 'hidden');")
+    assert "hidden" not in json.dumps(error)
+    assert error["excerpt"].startswith("CREATE SINK CONNECTOR c")

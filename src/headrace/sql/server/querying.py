@@ -61,7 +61,7 @@ class QueryEndpoint:
             query: PushQuery = push(statement, context)
         except SqlError as error:
             # Clients know errors of push queries by this kind.
-            raise RequestError(BAD_REQUEST, error.message) from error
+            raise RequestError(BAD_REQUEST, error.message, position=error.position, excerpt=error.excerpt) from error
         return OpenQuery(
             query.id,
             query.schema,

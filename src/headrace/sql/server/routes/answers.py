@@ -56,7 +56,13 @@ def as_request_error(error: Exception) -> RequestError:
         case RequestError():
             return error
         case SqlError():
-            return RequestError(BAD_STATEMENT, error.message, statement=error.statement or "")
+            return RequestError(
+                BAD_STATEMENT,
+                error.message,
+                statement=error.statement or "",
+                position=error.position,
+                excerpt=error.excerpt,
+            )
         case StreamsError():
             return RequestError(SERVER_ERROR, str(error))
         case _:
