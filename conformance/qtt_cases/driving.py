@@ -142,7 +142,7 @@ _CONFIG = {
 
 def run_on_driver(query: PersistentQuery, records: list[tuple[str, Output]]) -> list[Output]:
     """Runs a query in this process, a record at a time."""
-    with TopologyTestDriver(query.topology, config_of(query), initial_wall_clock_ms=0) as driver:
+    with TopologyTestDriver(query.topology, config_of(query)) as driver:
         for topic, (_, timestamp_ms, key, value, headers) in records:
             driver.pipe_raw(topic, key, value, timestamp_ms=timestamp_ms, headers=headers)
         return driver.take_outputs(query.sink_topic, driver.unread(query.sink_topic))

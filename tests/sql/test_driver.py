@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from decimal import Decimal
 
 import pytest
@@ -58,3 +59,24 @@ def test_the_id_of_a_query_is_found_in_any_case() -> None:
     driver = SqlTestDriver(f"{ORDERS}{copy}")
     driver.execute("INSERT INTO copy WITH (QUERY_ID='mine') SELECT * FROM orders; TERMINATE mine;")
     assert not driver.engine.catalog.queries
+
+
+def test_functions_of_time_go_by_the_clock_of_the_query() -> None:
+    with SqlTestDriver(ORDERS, wall_clock_ms=2 * 86_400_000 + 5) as driver:
+        driver.execute(
+            """CREATE STREAM seen AS SELECT id, UNIX_TIMESTAMP() AS at, UNIX_DATE() AS day FROM orders;
+            CREATE TABLE counted AS SELECT id, COUNT(*) AS n, MAX(UNIX_TIMESTAMP()) AS at FROM orders GROUP BY id;
+            """
+        )
+        driver.insert("orders", {"id": 1, "price": Decimal(1)})
+        [row] = columns(driver, "SEEN")
+        assert (row["AT"], row["DAY"]) == (172_800_005, 2)
+        assert [row["AT"] for row in columns(driver, "COUNTED")] == [172_800_005]
+
+
+def test_the_clock_of_a_query_is_the_machines_unless_one_is_given() -> None:
+    before_ms = time.time_ns() // 1_000_000
+    with SqlTestDriver(f"{ORDERS} CREATE STREAM seen AS SELECT id, UNIX_TIMESTAMP() AS at FROM orders;") as driver:
+        driver.insert("orders", {"id": 1})
+        [row] = columns(driver, "SEEN")
+    assert before_ms <= row["AT"] <= time.time_ns() // 1_000_000  # type: ignore[operator]  # a number

@@ -46,7 +46,7 @@ def test_values_may_be_expressions_without_columns() -> None:
     [
         ("INSERT INTO z VALUES (1);", "unknown stream/table: `Z`"),
         ("INSERT INTO s VALUES (1);", "Expected a value for each column"),
-        ("INSERT INTO s (a, z) VALUES (1, 2);", r"Column name\(s\) `Z` does not exist"),
+        ("INSERT INTO s (a, z) VALUES (1, 2);", "Column name `Z` does not exist"),
         ("INSERT INTO s (a) VALUES (1, 2);", "Expected number columns and values to match"),
         ("INSERT INTO s (a) VALUES (1);", r"Value for primary key column\(s\) K is required for tables"),
         ("INSERT INTO s (k, rowtime) VALUES (1, -1);", "ROWTIME must not be negative"),

@@ -115,7 +115,7 @@ def test_inserting_needs_a_stream_that_can_be_written(engine: SqlEngine) -> None
     started(engine, "CREATE TABLE n AS SELECT k, COUNT(*) AS n FROM s GROUP BY k;")
     for statement, message in (
         ("INSERT INTO n SELECT * FROM s;", "can only be used to insert into a stream. N is a table"),
-        ("INSERT INTO z SELECT * FROM s;", "Sink does not exist for the INSERT INTO statement: `Z`"),
+        ("INSERT INTO z SELECT * FROM s;", "Line: 1, Col: 13: Z does not exist."),
     ):
         with pytest.raises(SqlStatementError, match=message):
             engine.execute(statement)

@@ -75,6 +75,23 @@ def test_types_can_be_named_and_used_inside_others() -> None:
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, TIMESTAMP='b');", "does not exist in the schema: 'B'"),
         (f"CREATE STREAM s (a STRING) {JSON[:-1]}, TIMESTAMP='a');", "timestamp_format: `A`"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, TIMESTAMP='a');", r"should be LONG\(INT64\), TIMESTAMP"),
+        (
+            f"CREATE STREAM s (a BIGINT) {JSON[:-1]}, TIMESTAMP='a', TIMESTAMP_FORMAT='yyyy');",
+            "can only be used when the timestamp column is of type STRING",
+        ),
+        (
+            f"CREATE STREAM s (a STRING) {JSON[:-1]}, TIMESTAMP='a', TIMESTAMP_FORMAT='yi');",
+            "Invalid datetime format for config:TIMESTAMP_FORMAT, reason:Unknown pattern letter: i",
+        ),
+        (
+            f"CREATE STREAM s (a INT) {JSON[:-1]}, VALUE_PROTOBUF_NULLABLE_REPRESENTATION='OPTIONAL');",
+            "can only be enabled with protobuf format",
+        ),
+        (
+            f"CREATE STREAM s (a ARRAY<STRUCT<KEY STRING, VALUE BYTES>> HEADERS, b BYTES HEADER('b')) {JSON};",
+            "Schema already contains a HEADERS column",
+        ),
+        (f"CREATE STREAM s (a DECIMAL(1, 2)) {JSON};", "DECIMAL precision must be >= scale"),
         (f"CREATE STREAM s (a INT, b INT) {JSON[:-1]}, WRAP_SINGLE_VALUE=false);", "only valid for single-field"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, WRAP_SINGLE_VALUE='maybe');", "either true or false"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, VALUE_DELIMITER=';');", r"JSON does not support .* \[delimiter\]"),
@@ -160,3 +177,9 @@ def test_another_spelling_of_a_name_is_hinted_at() -> None:
         made.execute("INSERT INTO s (a) VALUES (1);")
     with pytest.raises(SqlParseError, match="Unknown statement 'drp'"):
         made.execute("drp stream s;")
+
+
+def test_a_name_like_an_unknown_one_is_suggested() -> None:
+    made = engine(f"CREATE STREAM orders (a INT) {JSON};")
+    with pytest.raises(SqlStatementError, match=r"ORDER does not exist\.\nDid you mean 'ORDERS'\?"):
+        made.execute("CREATE STREAM o AS SELECT * FROM `ORDER`;")

@@ -119,8 +119,9 @@ SECTIONS: tuple[tuple[str, tuple[Note, ...]], ...] = (
             Note(
                 "PRINT",
                 (of.PrintTopic,),
-                "Shows the records of a topic, with a guess at their formats; those of registered schemas as JSON. "
-                "`INTERVAL` leaves out all but every nth.",
+                "Shows the records of a topic, with a guess at their formats; those of registered schemas as JSON, "
+                "keys of windowed sources with the bounds of their windows, `[key@start/end]`. `INTERVAL` leaves "
+                "out all but every nth.",
                 "PRINT 'orders' FROM BEGINNING LIMIT 3;",
                 runs=False,
             ),

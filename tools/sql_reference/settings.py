@@ -84,7 +84,7 @@ _SETTINGS = {
     "ksql.functions.collect_set.limit": "how many items COLLECT_SET keeps",
     "ksql.query.pull.enable.standby.reads": "known, for programs that set it; without effect",
     "ksql.query.pull.extensions.enabled": "whether pull queries on tables may do more than ksqlDB's: JOIN, GROUP BY, "
-    "HAVING, ORDER BY, OFFSET",
+    "HAVING, ORDER BY, OFFSET, conditions of any form",
     "ksql.query.pull.limit.clause.enabled": "whether pull queries may have LIMIT",
     "ksql.query.pull.range.scan.enabled": "whether pull queries may have ranges of keys",
     "ksql.query.pull.stream.enabled": "whether streams may be pulled",

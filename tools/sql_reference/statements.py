@@ -26,7 +26,7 @@ _INTRODUCTION = """\
 The dialect is ksqlDB's. Every statement ends with a semicolon. Words may be written in any case; names are folded to
 upper case unless they stand in backticks. `--` begins a comment, `/* */` encloses one. In the syntax below `[ ]` may
 be left out, `|` separates choices, and everything in lower case is a name or a value. A mistake is answered with its
-line and column.
+line and column, and the text at that place.
 
 The examples form one session, from the first to the last: what they print is what `headrace sql` has printed. Where
 nothing follows, nothing is printed, or the example needs something from outside.

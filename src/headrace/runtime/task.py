@@ -18,6 +18,7 @@ from headrace.runtime.merging import merge_by_time
 from headrace.runtime.punctuation import NEVER
 from headrace.runtime.queues import RecordQueue
 from headrace.runtime.sources import SourceCodec
+from headrace.runtime.task_clock import by_own_clock
 from headrace.runtime.task_state import Host, TaskState
 from headrace.runtime.tie_heap import TieHeap
 from headrace.state import CacheBudget, StoreBuilder
@@ -152,6 +153,11 @@ class Task:
     def has_records(self) -> bool:
         return len(self._ready) > 0
 
+    def wall_clock_ms(self) -> int:
+        """Returns what time it is for the host."""
+        return self.state.wall_clock_ms()
+
+    @by_own_clock
     def process_one(self) -> bool:
         """Processes the record with the smallest timestamp among the heads; returns whether there was one."""
         if not self._ready:
@@ -170,6 +176,7 @@ class Task:
         self.consumed[queue.origin] = raw[0]
         return True
 
+    @by_own_clock
     def process_all(self) -> None:
         """Processes what is queued, smallest timestamp first, ties by topic and partition, until an input runs dry.
 
@@ -219,12 +226,14 @@ class Task:
             assert queue.head is None or not queue.is_sent, "what other tasks have sent is processed in its batch"
             queue.clear()
 
+    @by_own_clock
     def punctuate_stream_time(self) -> bool:
         """Calls the stream-time punctuations that are due."""
         called = self.state.punctuate_stream_time()
         self._commit_needed |= called
         return called
 
+    @by_own_clock
     def punctuate_wall_clock(self) -> bool:
         """Calls the wall-clock punctuations that are due, each at most once."""
         called = self.state.wall_punctuations.punctuate(self.state.wall_clock_ms(), self.state.call)
@@ -236,6 +245,7 @@ class Task:
         """When the next wall-clock punctuation is due."""
         return self.state.wall_punctuations.next_ms
 
+    @by_own_clock
     def commit(self) -> None:
         """Ends a commit interval: caches are flushed, which may forward, and writes reach the engines."""
         if not self._commit_needed:

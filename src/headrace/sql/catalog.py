@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from headrace.sql.errors import Position, SqlStatementError
+from headrace.sql.errors import Position, SqlStatementError, suggestion
 from headrace.sql.formats import FormatOptions
 from headrace.sql.schema import Schema
 from headrace.sql.types import SqlType
@@ -118,6 +118,10 @@ class Catalog:
         """Returns a catalogue in which the query does not run."""
         return replace(self, queries={key: query for key, query in self.queries.items() if key != query_id})
 
+    def window_of(self, topic: str) -> WindowDefinition | None:
+        """Returns how the keys of a topic are windowed, by the sources that are read from it; None if they are not."""
+        return next((one.window for one in self.sources.values() if one.topic == topic), None)
+
     def readers(self, name: str) -> tuple[str, ...]:
         """Returns the ids of the queries that read the source."""
         return tuple(query.id for query in self.queries.values() if name in query.sources)
@@ -128,15 +132,16 @@ class Catalog:
 
 
 def other_spelling(name: str, names: Iterable[str]) -> str:
-    r"""Returns a hint if the name exists in another case, with a line break before it.
+    r"""Returns a hint if the name exists in another case, or one like it does, with a line break before it.
 
     >>> other_spelling("INPUT", ["input"])
     '\nDid you mean "input"? Hint: wrap the source name in double quotes to make it case-sensitive.'
     """
-    for known in names:
+    known_names = list(names)
+    for known in known_names:
         if known.upper() == name.upper() and known != name:
             if known == known.upper():
                 return f"\nDid you mean {known}? Hint: try removing double quotes from the source name."
             hint = "Hint: wrap the source name in double quotes to make it case-sensitive."
             return f'\nDid you mean "{known}"? {hint}'
-    return ""
+    return suggestion(name, known_names)

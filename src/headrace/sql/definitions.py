@@ -71,14 +71,12 @@ def _check_headers(columns: tuple[Column, ...]) -> None:
         required: SqlType = HEADERS_TYPE if column.header_key is None else BYTES
         shown = "HEADERS" if column.header_key is None else f"HEADER('{column.header_key}')"
         if column.type != required:
-            message = f"Invalid type for {shown} column: expected {required}, got {column.type}"
+            message = (
+                f"Failed to prepare statement: Invalid type for {shown} column: expected {required}, got {column.type}"
+            )
             raise SqlParseError(message)
-    if len(everything) > 1:
+    if everything and headers.index(everything[0]) < len(headers) - 1:
         message = "Schema already contains a HEADERS column."
-        raise SqlParseError(message)
-    if everything and len(headers) > 1:
-        other = next(column.header_key for column in headers if column.header_key is not None)
-        message = f"Cannot add HEADER('{other}') column since schema already contains a HEADERS column."
         raise SqlParseError(message)
     keys = [column.header_key for column in headers]
     twice = next((key for index, key in enumerate(keys) if key is not None and key in keys[:index]), None)
@@ -161,13 +159,16 @@ def timestamp_column(given: WithProperties, schema: Schema) -> TimestampColumn |
             f"A String timestamp field has been specified without also specifying the timestamp_format: `{column.name}`"
         )
         raise SqlStatementError(message)
+    if column.type != STRING and text is not None:
+        message = (
+            "'TIMESTAMP_FORMAT' set in the WITH clause can only be used when the timestamp column is of type STRING. "
+            f"`{column.name}` is of type {column.type}."
+        )
+        raise SqlStatementError(message)
     if column.type not in (STRING, BIGINT, TIMESTAMP):
         message = (
             f"Timestamp column, `{column.name}`, should be LONG(INT64), TIMESTAMP, or a String with a "
             "timestamp_format specified."
         )
-        raise SqlStatementError(message)
-    if column.type != STRING and text is not None:
-        message = f"'TIMESTAMP_FORMAT' is for STRING columns; `{column.name}` is of type {column.type}: remove it."
         raise SqlStatementError(message)
     return TimestampColumn(column.name, text)

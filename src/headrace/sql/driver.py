@@ -48,6 +48,8 @@ class SqlTestDriver:
     """Carries out statements and runs their queries, each row through all queries before the next one.
 
     Rows that were inserted before a query was created are read by it, too. Whatever has no timestamp gets 0.
+    ``wall_clock_ms`` is what UNIX_TIMESTAMP() and UNIX_DATE() of queries go by: the time at which a query was created
+    unless one is given.
 
     >>> driver = SqlTestDriver('''
     ...     CREATE STREAM clicks (who STRING KEY, page STRING) WITH (KAFKA_TOPIC='clicks', FORMAT='JSON');
@@ -66,8 +68,10 @@ class SqlTestDriver:
         settings: Mapping[str, object] | None = None,
         functions: FunctionRegistry | None = None,
         registry: SchemaRegistry | None = None,
+        wall_clock_ms: int | None = None,
     ) -> None:
         self.engine = SqlEngine(functions, settings, registry=registry)
+        self._wall_clock_ms = wall_clock_ms
         self._history: list[tuple[str, Output]] = []
         self._queries: dict[str, tuple[PersistentQuery, TopologyTestDriver]] = {}
         self._unread: dict[str, int] = {}
@@ -147,7 +151,7 @@ class SqlTestDriver:
         for query in wanted.values():
             if query.id in self._queries:
                 continue
-            driver = TopologyTestDriver(query.topology, _CONFIG, initial_wall_clock_ms=0)
+            driver = TopologyTestDriver(query.topology, _CONFIG, initial_wall_clock_ms=self._wall_clock_ms)
             self._queries[query.id] = (query, driver)
             for topic, output in list(self._history):
                 if topic in query.source_topics:

@@ -10,7 +10,7 @@ from headrace.dsl.builder import StreamsBuilder
 from headrace.errors import StreamsError
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import Catalog
-from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError
+from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.function_statements import create_function, drop_function
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.functions.registry import FunctionRegistry
@@ -139,18 +139,23 @@ class SqlEngine:
     def _carried_out(self, statement: Statement, settings: Mapping[str, object]) -> Executed:
         try:
             return self._execute(statement, settings)
-        except (SqlStatementError, SqlParseError) as error:
+        except SqlStatementError as error:
             if error.statement is None:
                 error.statement = shown_statement(statement, self.catalog)
+            error.locate(statement.text, statement.position)
             raise
         except StreamsError as error:
             # What the parts of a plan say of themselves, such as a window that is shorter than its advance.
             position = error.position if isinstance(error, SqlError) else None
             shown = shown_statement(statement, self.catalog)
-            raise SqlStatementError(str(error), position=position, statement=shown) from error
+            failure = SqlStatementError(str(error), position=position, statement=shown)
+            failure.locate(statement.text, statement.position)
+            raise failure from error
         except RecursionError as error:
             message = "The statement is nested too deeply; write long chains of OR as IN (…)."
-            raise SqlStatementError(message, position=statement.position, statement=statement.text) from error
+            failure = SqlStatementError(message, statement=statement.text)
+            failure.locate(statement.text, statement.position)
+            raise failure from error
 
     def _execute(self, statement: Statement, settings: Mapping[str, object]) -> Executed:
         match statement:

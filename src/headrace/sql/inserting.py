@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
-from headrace.sql.errors import SqlError, SqlStatementError
+from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError, suggestion
 from headrace.sql.expressions.literals import constant
 from headrace.sql.formats import format_named
 from headrace.sql.functions.registry import FunctionRegistry
@@ -14,6 +14,7 @@ from headrace.sql.planning.tree import references
 from headrace.sql.schema import PSEUDO_COLUMNS, Column, Namespace
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import InsertValues
+from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import BIGINT
 
 _READ_ONLY = frozenset(PSEUDO_COLUMNS) - {"ROWTIME"}
@@ -48,6 +49,12 @@ def record_of(
     statement: InsertValues, catalog: Catalog, functions: FunctionRegistry, settings: Mapping[str, object]
 ) -> InsertedRecord:
     """Returns the record that the statement writes."""
+    if statement.columns and len(statement.columns) != len(statement.values):
+        message = (
+            "Failed to prepare statement: Expected number columns and values to match: "
+            f"{len(statement.columns)}, {len(statement.values)}"
+        )
+        raise SqlParseError(message)
     for node in statement.values:
         _check_no_source(node)
     source = insert_target(statement.target, catalog)
@@ -88,17 +95,18 @@ def _check_no_source(node: Expression) -> None:
     found = next((reference.source for reference in references(node) if reference.source is not None), None)
     if found is not None:
         message = f"Failed to prepare statement: '{found}' is not a valid stream/table name or alias."
-        raise SqlStatementError(message, position=node.position)
+        raise SqlParseError(message, position=node.position)
 
 
 def _columns(statement: InsertValues, source: SourceDefinition) -> tuple[Column, ...]:
     if not statement.columns:
         columns = (*source.schema.key, *source.schema.value, *source.schema.headers)
         if len(columns) != len(statement.values):
-            names = ", ".join(f"`{column.name}` {column.type}" for column in columns)
+            names = ", ".join(f"`{column.name}`" for column in columns)
+            values = ", ".join(map(expression_text, statement.values))
             message = (
                 f"Failed to insert values into '{source.name}'. Expected a value for each column. "
-                f"Expected Columns: [{names}]. Got {len(statement.values)} values"
+                f"Expected Columns: [{names}]. Got [{values}]"
             )
             raise SqlStatementError(message)
         return columns
@@ -114,13 +122,8 @@ def _columns(statement: InsertValues, source: SourceDefinition) -> tuple[Column,
         else:
             found.append(column)
     if unknown:
-        message = f"Failed to insert values into '{source.name}'. Column name(s) {', '.join(unknown)} does not exist."
-        raise SqlStatementError(message)
-    if len(found) != len(statement.values):
-        message = (
-            f"Failed to insert values into '{source.name}'. Expected number columns and values to match: "
-            f"{list(statement.columns)}, {len(statement.values)} values"
-        )
+        hint = suggestion(unknown[0].strip("`"), (column.name for column in source.schema))
+        message = f"Failed to insert values into '{source.name}'. Column name {unknown[0]} does not exist.{hint}"
         raise SqlStatementError(message)
     return tuple(found)
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from headrace.errors import did_you_mean
-from headrace.sql.errors import SqlParseError, SqlStatementError
+from headrace.sql.errors import Position, SqlParseError, SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
+from headrace.sql.functions.java_time.patterns import pattern_of
 from headrace.sql.syntax.nodes import Literal
 from headrace.sql.syntax.statements import Properties
 from headrace.sql.syntax.units import UNITS, duration
@@ -119,7 +120,7 @@ def source_properties(properties: Properties) -> WithProperties:
     given = _read(properties, set(_TEXTS) - {"QUERY_ID"} | set(_NUMBERS) | {"WRAP_SINGLE_VALUE", "WINDOW_SIZE"})
     if given.kafka_topic is None:
         message = 'Missing required property "KAFKA_TOPIC" which has no default value.'
-        raise SqlParseError(message)
+        raise _unprepared(message)
     _check_window(given)
     return _with_both_formats(given)
 
@@ -139,8 +140,8 @@ def _read(properties: Properties, names: set[str]) -> WithProperties:
     strange = [name for name, _ in properties if name not in names]
     if strange:
         hint = did_you_mean(strange[0], names)
-        message = f"Invalid config variable(s) in the WITH clause: {', '.join(strange)}{hint}"
-        raise SqlParseError(message)
+        message = f"Invalid config variable(s) in the WITH clause: {','.join(strange)}{hint}"
+        raise _unprepared(message)
     values: dict[str, object] = {}
     for name, literal in properties:
         if name in _TEXTS:
@@ -160,7 +161,12 @@ def _read(properties: Properties, names: set[str]) -> WithProperties:
 
 
 def _invalid(name: str, problem: str, literal: Literal) -> SqlParseError:
-    return SqlParseError(f"Configuration {name} is invalid: {problem}", position=literal.position)
+    return _unprepared(f"Configuration {name} is invalid: {problem}", position=literal.position)
+
+
+def _unprepared(message: str, *, position: Position | None = None) -> SqlParseError:
+    """Returns the error for a WITH clause that cannot be read."""
+    return SqlParseError(f"Failed to prepare statement: {message}", position=position)
 
 
 def _text(name: str, literal: Literal) -> str:
@@ -213,7 +219,7 @@ def _window_type(text: str) -> str:
     if kind not in ("TUMBLING", "HOPPING", "SESSION"):
         known = "HOPPING, SESSION, TUMBLING"
         message = f"Configuration WINDOW_TYPE is invalid: Unknown window type: {text}. Must be one of {known}"
-        raise SqlParseError(message)
+        raise _unprepared(message)
     return kind
 
 
@@ -225,18 +231,17 @@ def _folded(name: str) -> str:
 
 
 def _check_window(given: WithProperties) -> None:
-    if given.window_type == "SESSION" and given.window_size is not None:
+    if given.window_type in ("SESSION", None) and given.window_size is not None:
         message = "'WINDOW_SIZE' should not be set for SESSION windows."
-        raise SqlParseError(message)
+        if given.window_type is None:
+            message += " Without 'WINDOW_TYPE' the source has no windows."
+        raise _unprepared(message)
     if given.window_type in ("TUMBLING", "HOPPING") and given.window_size is None:
         message = (
             f"{given.window_type} windows require 'WINDOW_SIZE' to be provided in the WITH clause. "
             "For example: 'WINDOW_SIZE'='10 SECONDS'"
         )
-        raise SqlParseError(message)
-    if given.window_type is None and given.window_size is not None:
-        message = "'WINDOW_SIZE' can only be set for windowed sources: set 'WINDOW_TYPE', too."
-        raise SqlParseError(message)
+        raise _unprepared(message)
 
 
 def _with_both_formats(given: WithProperties) -> WithProperties:
@@ -246,7 +251,8 @@ def _with_both_formats(given: WithProperties) -> WithProperties:
         if value is not None and value.upper() not in _REPRESENTATIONS:
             full = f"{name}_PROTOBUF_NULLABLE_REPRESENTATION"
             message = f"Configuration {full} is invalid: must be one of {', '.join(_REPRESENTATIONS)}; found {value}"
-            raise SqlParseError(message)
+            raise _unprepared(message)
+    _check_time_format(given.timestamp_format)
     if given.format is None:
         return given
     for name, value in (("KEY_FORMAT", given.key_format), ("VALUE_FORMAT", given.value_format)):
@@ -255,8 +261,18 @@ def _with_both_formats(given: WithProperties) -> WithProperties:
                 f"Cannot supply both '{name}' and 'FORMAT' properties, as 'FORMAT' sets both key and value formats. "
                 "Either use just 'FORMAT', or use 'KEY_FORMAT' and 'VALUE_FORMAT'."
             )
-            raise SqlStatementError(message)
+            raise _unprepared(message)
     return replace(given, key_format=given.format, value_format=given.format)
+
+
+def _check_time_format(text: str | None) -> None:
+    if text is None:
+        return
+    try:
+        pattern_of(text)
+    except ValueError as error:
+        message = f"Invalid datetime format for config:TIMESTAMP_FORMAT, reason:{error}"
+        raise _unprepared(message) from error
 
 
 def _check_delimiter(name: str, value: str | None) -> None:
@@ -274,19 +290,23 @@ def _check_delimiter(name: str, value: str | None) -> None:
         )
     else:
         return
-    message = f"Failed to prepare statement: Configuration {name} is invalid: {problem}"
-    raise SqlStatementError(message)
+    message = f"Configuration {name} is invalid: {problem}"
+    raise _unprepared(message)
 
 
 def check_format_properties(given: WithProperties, key_format: str, value_format: str) -> None:
     """Raises if a format was given properties that it does not have."""
     for side, name in (("key", key_format), ("value", value_format)):
+        nullable = getattr(given, f"{side}_nullable_representation")
+        if nullable is not None and "nullableRepresentation" not in format_named(name).properties:
+            full = f"{side.upper()}_PROTOBUF_NULLABLE_REPRESENTATION"
+            message = f"Property {full} can only be enabled with protobuf format. The {side}'s format is {name}."
+            raise SqlStatementError(message)
         names = [
             shown
             for shown, attribute in (
                 ("delimiter", f"{side}_delimiter"),
                 ("fullSchemaName", f"{side}_schema_full_name"),
-                ("nullableRepresentation", f"{side}_nullable_representation"),
             )
             if getattr(given, attribute) is not None
         ]

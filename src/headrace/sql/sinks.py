@@ -7,6 +7,7 @@ from dataclasses import replace
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.planning.plan import QueryPlan
+from headrace.sql.planning.sources import place
 from headrace.sql.properties import WithProperties
 from headrace.sql.syntax.statements import CreateAsSelect, InsertInto
 from headrace.sql.topic_directory import TopicDirectory
@@ -46,8 +47,8 @@ def check_insert_target(statement: InsertInto, catalog: Catalog) -> SourceDefini
     target = catalog.find(statement.target)
     if target is None:
         hint = other_spelling(statement.target, catalog.sources)
-        message = f"Sink does not exist for the INSERT INTO statement: `{statement.target}`{hint}"
-        raise SqlStatementError(message)
+        message = f"{place(statement.target_position)}{statement.target} does not exist.{hint}"
+        raise SqlStatementError(message, position=statement.target_position)
     if target.is_table:
         message = f"INSERT INTO can only be used to insert into a stream. {target.name} is a table."
         raise SqlStatementError(message)

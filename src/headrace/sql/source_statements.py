@@ -117,12 +117,12 @@ def alter_source(statement: AlterSource, catalog: Catalog) -> tuple[Catalog, str
     if source is None:
         message = f"Source {statement.name} does not exist.{other_spelling(statement.name, catalog.sources)}"
         raise SqlStatementError(message)
-    if source.kind != statement.kind:
-        message = f"Incompatible data source type is {source.kind}, but statement was ALTER {statement.kind}"
-        raise SqlStatementError(message)
-    kind = source.kind.lower()
+    kind = statement.kind.lower()
     if source.is_source:
         message = f"Cannot alter {kind} '{source.name}': ALTER operations are not supported on source {kind}s."
+        raise SqlStatementError(message)
+    if source.kind != statement.kind:
+        message = f"Incompatible data source type is {source.kind}, but statement was ALTER {statement.kind}"
         raise SqlStatementError(message)
     if source.is_derived:
         message = "ALTER command is not supported for CREATE ... AS statements."

@@ -98,8 +98,10 @@ def test_a_setting_that_does_not_exist_is_refused(typed: Typed) -> None:
 def test_an_error_ends_a_text_and_says_where(typed: Typed) -> None:
     with pytest.raises(SqlRequestError, match=r"line 1:8"):
         typed("SHOW STREAMS; SELECT FROM;")
-    with pytest.raises(SqlRequestError, match="NOWHERE"):
+    with pytest.raises(SqlRequestError, match=r"NOWHERE.*\nline 1:1\n {4}SELECT \* FROM nowhere\n {4}\^"):
         typed("SELECT * FROM nowhere;")
+    with pytest.raises(SqlRequestError, match=r"\nline 2:2\n {5}pge FROM clicks EMIT CHANGES\n {5}\^"):
+        typed("SELECT who,\n pge FROM clicks EMIT CHANGES;")
 
 
 def test_a_script_runs_others(typed: Typed, script: Callable[[str], Path], tmp_path: Path) -> None:

@@ -43,9 +43,14 @@ def test_double_without_a_remainder_is_not_a_number() -> None:
     assert math.isnan(value("d % 0"))
 
 
-@pytest.mark.parametrize("text", ["i / 0", "i % 0", "e / 0", "n + 1", "ns + 'a'", "-n", "d * n"])
+@pytest.mark.parametrize("text", ["i / 0", "i % 0", "e / 0", "n + 1", "-n", "d * n"])
 def test_what_cannot_be_computed_is_null(text: str) -> None:
     assert value(text) is None
+
+
+def test_null_is_written_out_where_texts_are_added_and_left_out_where_they_are_concatenated() -> None:
+    assert value("ns + 'a'") == "nulla"
+    assert value("'a' || ns") == "a"
 
 
 def test_decimal_keeps_all_its_digits() -> None:

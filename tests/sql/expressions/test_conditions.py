@@ -104,7 +104,7 @@ def test_case_takes_the_first_branch_that_is_true(text: str, kind: str, expected
         ("CASE WHEN f THEN 1 ELSE 'a' END", "default clause should be the same as for 'THEN' clauses"),
         ("CASE WHEN f THEN 1 WHEN f THEN 'a' END", "Type for all 'THEN' clauses should be the same"),
         ("CASE WHEN i THEN 1 END", "WHEN operand type should be boolean"),
-        ("CASE WHEN f THEN NULL END", "All case branches have a NULL type"),
+        ("CASE WHEN f THEN NULL END", "All case branches have NULL type"),
         ("i AND f", "takes BOOLEAN"),
         ("NOT i", "takes BOOLEAN"),
         ("i LIKE 'a'", "between strings"),

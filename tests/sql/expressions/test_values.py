@@ -58,7 +58,7 @@ def test_parts_and_constructors(text: str, kind: str, expected: Any) -> None:
         ("ARRAY[f, 'maybe']", 'invalid input syntax for type BOOLEAN: "maybe"'),
         ("s->x", "Expected STRUCT type, got: STRING"),
         ("t->x", "Could not find field 'X'"),
-        ("i[1]", "only ARRAY and MAP have parts"),
+        ("i[1]", r"Subscript expression \(I\[1\]\) do not apply to INTEGER"),
         ("a['x']", "Array index must be an INTEGER"),
         ("STRUCT(p := 1, p := 2)", "Duplicate field names found in STRUCT"),
     ],

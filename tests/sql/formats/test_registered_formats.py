@@ -265,6 +265,16 @@ def test_columns_of_a_protobuf_schema_of_others(registry: SchemaRegistry) -> Non
     assert [(column.name, column.type) for column in columns] == expected
 
 
+def test_keys_of_maps_are_texts_whatever_the_schema_says(registry: SchemaRegistry) -> None:
+    text = 'syntax = "proto3"; message M { map<int32, string> a = 1; map<bool, int64> b = 2; }'
+    number = registry.register("orders-value", Schema(text, "PROTOBUF"))
+    columns = inferred("PROTOBUF", registry)
+    assert [column.type for column in columns] == [MAP(STRING, STRING), MAP(STRING, BIGINT)]
+    serde = format_named("PROTOBUF").serde(columns, FormatOptions(registry=registry, schema_id=number))
+    row = [{"-7": "x", "8": "y"}, {"true": 1, "false": 2}]
+    assert serde.deserialize(serde.serialize(row, "orders"), "orders") == row
+
+
 def test_messages_of_a_file_are_told_apart(registry: SchemaRegistry) -> None:
     number = registry.register("orders-value", Schema(PROTO, "PROTOBUF"))
     options = FormatOptions(registry=registry, schema_id=number, schema_full_name="shop.Order")

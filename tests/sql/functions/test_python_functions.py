@@ -74,6 +74,17 @@ def broken(number: int) -> int:
     raise RuntimeError(number)
 
 
+@udf
+def wrong(kind: str) -> int:
+    answers: dict[str, Any] = {"text": "7", "large": 2**63, "true": True, "null": None, "right": 7}
+    return answers[kind]  # type: ignore[no-any-return]  # that is the point
+
+
+@udf
+def point(name: str) -> Point:
+    return {name: 1}  # type: ignore[misc]  # names may be in lower case, and there may be one that is none
+
+
 @udtf
 def letters(text: str) -> Iterator[str]:
     yield from text
@@ -96,6 +107,21 @@ class Longest:
         return len(state)
 
 
+@udaf
+class PairCount:
+    def initialize(self) -> int:
+        return 0
+
+    def aggregate(self, state: int, first: str | None, second: str) -> int:
+        return state + len(second)
+
+    def undo(self, state: int, first: str | None, second: str) -> int:
+        return state - len(second)
+
+    def map(self, state: int) -> str:
+        return state  # type: ignore[return-value]  # that is the point
+
+
 @udaf(name="above")
 class CountAbove:
     def __init__(self, limit: Annotated[int, INTEGER]) -> None:
@@ -115,8 +141,8 @@ FUNCTIONS = BUILTIN_FUNCTIONS.with_functions(
     *map(
         sql_function,
         (
-            reversed_text, doubled, or_else, last, total, make_point, cents, next_day, broken, letters, Longest,
-            CountAbove,
+            reversed_text, doubled, or_else, last, total, make_point, cents, next_day, broken, wrong, point, letters,
+            Longest, CountAbove, PairCount,
         ),
     )
 )  # fmt: skip
@@ -137,6 +163,14 @@ FUNCTIONS = BUILTIN_FUNCTIONS.with_functions(
         ("CENTS(e)", "DECIMAL(10, 2)", Decimal("12.34")),
         ("NEXT_DAY(day)", "DATE", 19001),
         ("BROKEN(i)", "BIGINT", None),
+        ("OR_ELSE(s, ns)", "STRING", None),
+        ("WRONG('right')", "BIGINT", 7),
+        ("WRONG('null')", "BIGINT", None),
+        ("WRONG('text')", "BIGINT", None),
+        ("WRONG('large')", "BIGINT", None),
+        ("WRONG('true')", "BIGINT", None),
+        ("POINT('x')", "STRUCT<`X` DOUBLE, `LABEL` STRING>", {"X": 1.0, "LABEL": None}),
+        ("POINT('y')", "STRUCT<`X` DOUBLE, `LABEL` STRING>", None),
     ],
 )
 def test_python_functions_are_called_from_sql(text: str, kind: str, expected: Any) -> None:
@@ -189,6 +223,19 @@ def test_python_aggregates_fold_rows() -> None:
     assert (made.map(state), str(made.state_type), str(made.result_type)) == (2, "STRING", "INTEGER")
     assert made.map(made.merge(state, "abc")) == 3
     assert not made.can_undo
+
+
+def test_python_aggregates_never_see_a_null_that_they_do_not_take() -> None:
+    made = aggregate_call(_call("PAIRCOUNT(ns, s)"), Columns(), FUNCTIONS).aggregate
+    assert made.aggregate(5, None, "abc") == 8
+    assert made.aggregate(5, "abc", None) == 5
+    assert made.undo(5, "abc", None) == 5
+
+
+def test_results_of_python_aggregates_are_of_the_declared_type() -> None:
+    made = aggregate_call(_call("PAIRCOUNT(ns, s)"), Columns(), FUNCTIONS).aggregate
+    with pytest.raises(TypeError, match=r"PairCount\.map returned int 5, and is declared to return STRING"):
+        made.map(5)
 
 
 def test_python_aggregates_take_constants() -> None:

@@ -100,8 +100,15 @@ def test_groups_of_a_join() -> None:
         ("SELECT city, sum, COUNT(*) FROM sales GROUP BY city", "not part of GROUP BY: SUM\n"),
         (
             "SELECT city, COUNT(*) + sum FROM sales GROUP BY city",
-            "outside of aggregate functions not part of GROUP BY: SUM\n",
+            "SELECT expression(s) not part of GROUP BY: (COUNT(*) + SUM)\n",
         ),
+        ("SELECT city, SUM(1 + COUNT(sum)) FROM sales GROUP BY city", "can not be nested: SUM(COUNT())"),
+        (
+            "SELECT city, COUNT(*) FROM sales GROUP BY city, sum, id",
+            "must include the grouping expressions SUM and ID in its projection (eg, SELECT SUM, ID...)",
+        ),
+        ("SELECT city, COUNT(*) FROM sales GROUP BY ()", "GROUP BY requires at least one expression"),
+        ("SELECT COUNT(*), MAX(sum) FROM sales", "function [COUNT(ROWTIME), MAX(SUM)] without a GROUP BY clause"),
         (
             "SELECT city, COUNT(*) FROM sales GROUP BY city HAVING sum > 1",
             "HAVING expression not part of GROUP BY: SUM",

@@ -170,13 +170,26 @@ def test_keys_of_another_format_are_written_again() -> None:
         ("TABLE o AS SELECT * FROM t JOIN u ON u.d = t.id", "primary key of the right input table. Got U.D = T.ID."),
         ("TABLE o AS SELECT * FROM t RIGHT JOIN u ON t.c = u.id", "RIGHT OUTER JOIN on a foreign key is not supported"),
         ("STREAM o AS SELECT * FROM l JOIN t ON l.id = t.id AND l.a = t.id", "joins on multiple conditions"),
-        ("STREAM o AS SELECT * FROM l JOIN t ON l.id > t.id", "Unsupported join expression: (L.ID > T.ID)"),
+        ("STREAM o AS SELECT * FROM l JOIN t ON l.id > t.id", "Only equality join criteria is supported."),
+        ("STREAM o AS SELECT * FROM l JOIN t ON l.id = t.id AND l.a > 1", "Unsupported join expression: ((L.ID"),
+        ("STREAM o AS SELECT * FROM l x FULL JOIN t y ON x.id = y.id", "Got L [FULL] OUTER JOIN T."),
+        ("STREAM o AS SELECT * FROM l RIGHT JOIN t ON l.id = t.id", "type encountered: RIGHT [OUTER] JOIN"),
+        (
+            "TABLE o AS SELECT * FROM t JOIN u WITHIN 1 SECOND ON t.id = u.id",
+            "(i.e. the WITHIN clause) and try to execute your Table-Table join again.",
+        ),
+        ("STREAM o AS SELECT z.id FROM l JOIN t ON l.id = t.id", "'Z' is not a valid stream/table name or alias."),
+        ("STREAM o AS SELECT rowkey, l.id FROM l JOIN t ON l.id = t.id", "Column 'ROWKEY' cannot be resolved."),
         ("STREAM o AS SELECT * FROM l JOIN t ON l.id = 1", "Invalid comparison expression '1' in join '(L.ID = 1)'"),
         ("STREAM o AS SELECT * FROM l JOIN t ON l.id = l.a", "Left side references `L` and right references `L`"),
         ("STREAM o AS SELECT * FROM l JOIN t ON l.id = t.x", "JOIN ON column 'T.X' cannot be resolved."),
         (
             "STREAM o AS SELECT * FROM l JOIN t ON CAST(l.id AS STRING) = t.id",
-            "types don't match. Got CAST(L.ID AS STRING){STRING} = T.ID{INTEGER}.",
+            "Invalid join. Key types differ: STRING vs INTEGER",
+        ),
+        (
+            "TABLE o AS SELECT * FROM t JOIN u ON CAST(t.id AS STRING) = u.id",
+            "types don't match. Got CAST(T.ID AS STRING){STRING} = U.ID{INTEGER}.",
         ),
         ("STREAM o AS SELECT a, c FROM l JOIN t ON l.id = t.id", "must include the join expressions L.ID or T.ID"),
         (
@@ -211,3 +224,41 @@ def test_topics_with_different_numbers_of_partitions_cannot_meet() -> None:
     engine.execute(R)
     with pytest.raises(SqlStatementError, match="Can't join `L` with `R` since the number of partitions don't match"):
         engine.execute(streams("INNER"))
+
+
+def test_the_last_join_names_the_first_source_and_the_partitions_of_the_one_before_it() -> None:
+    engine = SqlEngine(topics=KnownTopics({"l": 2, "r": 2, "t": 5}))
+    engine.execute(L + R + T)
+    joined = "CREATE STREAM o AS SELECT * FROM l JOIN r WITHIN 1 SECOND ON l.id = r.id JOIN t ON r.id = t.id;"
+    with pytest.raises(SqlStatementError, match=r"`L` with `T` .* `L` partitions = 2; `T` partitions = 5"):
+        engine.execute(joined)
+
+
+def test_a_foreign_key_join_needs_no_partitions_in_common_and_has_those_of_its_right_side() -> None:
+    third = "CREATE TABLE v (id INT PRIMARY KEY, e INT) WITH (KAFKA_TOPIC='v', VALUE_FORMAT='JSON');"
+    joined = "CREATE TABLE o AS SELECT * FROM t JOIN u ON t.c = u.id JOIN v ON t.id = v.id;"
+    engine = SqlEngine(topics=KnownTopics({"t": 2, "u": 3, "v": 3}))
+    engine.execute(T + U + third + joined)
+    other = SqlEngine(topics=KnownTopics({"t": 2, "u": 3, "v": 2}))
+    with pytest.raises(SqlStatementError, match="`T` partitions = 3; `V` partitions = 2"):
+        other.execute(T + U + third + joined)
+
+
+def test_windowed_sources_are_named_as_the_condition_names_them() -> None:
+    windowed = "CREATE STREAM w (id INT KEY, v INT) WITH (KAFKA_TOPIC='w', VALUE_FORMAT='JSON', WINDOW_TYPE='SESSION');"
+    with pytest.raises(SqlStatementError) as error:
+        planned(*ALL, windowed, "CREATE STREAM o AS SELECT * FROM w JOIN r WITHIN 1 SECOND ON r.id = w.id;")
+    assert "`R` is not windowed\n`W` is SESSION windowed" in error.value.message
+
+
+def test_bounds_of_joined_windows_need_an_alias() -> None:
+    first, second = (
+        f"CREATE STREAM {name} (id INT KEY, v INT) WITH (KAFKA_TOPIC='{name}', VALUE_FORMAT='JSON',"
+        " WINDOW_TYPE='SESSION');"
+        for name in ("w", "x")
+    )
+    joined = "FROM w JOIN x WITHIN 1 SECOND ON w.id = x.id;"
+    with pytest.raises(SqlStatementError, match="Reserved column name in select: `WINDOWSTART`"):
+        planned(first, second, f"CREATE STREAM o AS SELECT w.id, w.windowstart {joined}")
+    made = schema(first, second, f"CREATE STREAM o AS SELECT w.id, w.windowstart AS s {joined}")
+    assert made == "`W_ID` INTEGER KEY, `S` BIGINT"

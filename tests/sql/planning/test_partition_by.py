@@ -60,6 +60,8 @@ def test_nothing_is_repartitioned_on_the_way_to_the_sink() -> None:
         ("SELECT id, age FROM s PARTITION BY NULL, id", "Cannot PARTITION BY multiple columns including NULL"),
         ("SELECT id, name AS n, age FROM s PARTITION BY n", "'N' must be a column in the source schema"),
         ("SELECT * FROM s PARTITION BY name, name", "Duplicate PARTITION BY expression: NAME"),
+        ("SELECT * FROM s PARTITION BY name, s.name", "Duplicate PARTITION BY expression: S.NAME"),
+        ("SELECT * FROM s PARTITION BY ()", "PARTITION BY requires at least one expression"),
         ("SELECT * FROM s PARTITION BY SUM(age)", "SUM is an aggregate function"),
         ("SELECT * FROM s PARTITION BY EXPLODE(ARRAY[age])", "PARTITION BY does not support table functions: EXPLODE"),
         ("SELECT * FROM s PARTITION BY MAP('a' := age)", "Map keys, including types that contain maps"),
@@ -73,11 +75,27 @@ def test_what_cannot_be_partitioned(query: str, message: str) -> None:
 
 def test_tables_and_windowed_streams_keep_their_key() -> None:
     table = "CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');"
-    with pytest.raises(SqlStatementError, match="Cannot repartition a TABLE source"):
+    with pytest.raises(SqlStatementError, match=r"uses the TABLE's key column ID instead of \[V\]"):
         planned(table, "CREATE TABLE o AS SELECT * FROM t PARTITION BY v;")
+    assert schema(table, "CREATE TABLE o AS SELECT * FROM t PARTITION BY id;") == "`ID` INTEGER KEY, `V` INTEGER"
     windowed = (
         "CREATE STREAM w (id INT KEY, v INT)"
         " WITH (KAFKA_TOPIC='w', VALUE_FORMAT='JSON', WINDOW_TYPE='TUMBLING', WINDOW_SIZE='1 SECOND');"
     )
     with pytest.raises(SqlStatementError, match="repartitioning of windowed sources is not supported"):
         planned(windowed, "CREATE STREAM o AS SELECT * FROM w PARTITION BY v;")
+
+
+def test_a_stream_without_key_columns_has_no_format_for_them_if_the_query_takes_them_away() -> None:
+    statement = "CREATE STREAM o {with_clause} AS SELECT id, name FROM s PARTITION BY NULL;"
+    assert planned(SOURCE, statement.format(with_clause="")).plan.sink.key_format == "NONE"
+    assert planned(SOURCE, statement.format(with_clause="WITH (KEY_FORMAT='NONE')")).plan.sink.key_format == "NONE"
+    for given in ("KEY_FORMAT='JSON'", "FORMAT='JSON'"):
+        with pytest.raises(SqlStatementError, match="Key format specified for stream without key columns"):
+            planned(SOURCE, statement.format(with_clause=f"WITH ({given})"))
+
+
+def test_a_stream_without_key_columns_keeps_the_format_of_its_source() -> None:
+    plain = "CREATE STREAM p (name STRING, age INT) WITH (KAFKA_TOPIC='p', VALUE_FORMAT='JSON');"
+    assert planned(plain, "CREATE STREAM o AS SELECT * FROM p;").plan.sink.key_format == "KAFKA"
+    assert planned(plain, "CREATE STREAM o WITH (KEY_FORMAT='JSON') AS SELECT * FROM p;").plan.sink.key_format == "JSON"

@@ -34,7 +34,7 @@ TWO_KEYS = "CREATE STREAM two (k1 INT KEY, k2 INT KEY, v INT) WITH (KAFKA_TOPIC=
             (NESTED, "CREATE STREAM o AS SELECT id, a->y, a->x, b->x, x FROM nested;"),
             "`ID` INTEGER KEY, `Y` STRING, `X_1` INTEGER, `X_2` INTEGER, `X` INTEGER",
         ),
-        ((NESTED, "CREATE STREAM o AS SELECT id, a->* FROM nested;"), "`ID` INTEGER KEY, `X_1` INTEGER, `Y` STRING"),
+        ((NESTED, "CREATE STREAM o AS SELECT id, a->* FROM nested;"), "`ID` INTEGER KEY, `X` INTEGER, `Y` STRING"),
         (
             (ORDERS, "CREATE STREAM o AS SELECT id, AS_VALUE(id) AS copy FROM orders;"),
             "`ID` INTEGER KEY, `COPY` INTEGER",
@@ -70,10 +70,17 @@ def test_columns_of_a_result(statements: tuple[str, ...], expected: str) -> None
         ((ORDERS, "CREATE STREAM o AS SELECT id FROM orders;"), "contains no value columns"),
         (
             (ORDERS, "CREATE STREAM o AS SELECT id, item, price AS item FROM orders;"),
-            "Duplicate values found in schema",
+            "Duplicate value columns found in schema: `ITEM`",
         ),
-        ((ORDERS, "CREATE STREAM o AS SELECT id, item AS id FROM orders;"), "`ID` more than once"),
+        (
+            (ORDERS, "CREATE STREAM o AS SELECT id, item AS id FROM orders;"),
+            "Value columns clash with key columns: `ID`",
+        ),
         ((ORDERS, "CREATE STREAM o AS SELECT id, itme FROM orders;"), "SELECT column 'ITME' cannot be resolved"),
+        ((ORDERS, "CREATE STREAM o AS SELECT id, itme FROM orders;"), "Did you mean 'ITEM'?"),
+        ((ORDERS, "CREATE STREAM o AS SELECT id, price AS rowtime FROM orders;"), "cannot use it as an alias"),
+        ((ORDERS, "CREATE STREAM o AS SELECT id, price->* FROM orders;"), "Column `PRICE` is not a STRUCT type."),
+        ((NESTED, "CREATE STREAM o AS SELECT id, a->x->* FROM nested;"), "Field X is not a STRUCT type."),
         (
             (ORDERS, "CREATE STREAM o AS SELECT id, x.item FROM orders;"),
             "'X' is not a valid stream/table name or alias",
@@ -144,3 +151,23 @@ def test_a_filtered_table_deletes_rows_that_pass_no_more() -> None:
         assert session.send("ITEMS", "milk", [0.5]) == []
         assert session.send("ITEMS", "tea", [3.0]) == [("tea", [3.0], 0)]
         assert session.send("ITEMS", "tea", None) == [("tea", None, 0)]
+
+
+def test_a_star_has_the_values_before_the_headers() -> None:
+    source = "CREATE STREAM s (id INT KEY, h BYTES HEADER('h'), v INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');"
+    assert schema(source, "CREATE STREAM o AS SELECT * FROM s;") == "`ID` INTEGER KEY, `V` INTEGER, `H` BYTES"
+    moved = schema(source, "CREATE STREAM o AS SELECT * FROM s PARTITION BY v;")
+    assert moved == "`V` INTEGER KEY, `H` BYTES, `ID` INTEGER"
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        ("TRANSFORM(a, v => v + 1)", "Lambda function argument can't be a column name: V"),
+        ("TRANSFORM(a, x => REDUCE(a, 0, (x, y) => x + y))", "Reusing lambda arguments in nested lambda"),
+    ],
+)
+def test_parameters_of_lambdas_have_names_of_their_own(function: str, message: str) -> None:
+    source = "CREATE STREAM s (id INT KEY, v INT, a ARRAY<INT>) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');"
+    with pytest.raises(SqlStatementError, match=message):
+        planned(source, f"CREATE STREAM o AS SELECT id, {function} FROM s;")

@@ -63,7 +63,7 @@ def test_rows_are_inserted_into_a_stream_that_exists() -> None:
         ),
         ("SELECT id, v, at FROM s", "Sink schema is `ID` INTEGER KEY, `V` INTEGER"),
         ("SELECT id, v AS w FROM s", "Incompatible schema"),
-        ("SELECT id, COUNT(*) AS v FROM s GROUP BY id", "type is STREAM but select query result is TABLE"),
+        ("SELECT id, COUNT(*) AS v FROM s GROUP BY id", "type is KSTREAM but select query result is KTABLE"),
     ],
 )
 def test_what_cannot_be_inserted(query: str, message: str) -> None:
@@ -90,7 +90,14 @@ def test_table_functions_make_rows_side_by_side() -> None:
             "TABLE o AS SELECT EXPLODE(xs), COUNT(*) FROM a GROUP BY EXPLODE(xs)",
             "GROUP BY does not support table functions",
         ),
-        ("STREAM o AS SELECT id, EXPLODE(EXPLODE(xs)) FROM a", "Table functions can not be nested"),
+        (
+            "STREAM o AS SELECT id, EXPLODE(EXPLODE(xs)) FROM a",
+            "Table functions cannot be nested: `EXPLODE`(`EXPLODE`())",
+        ),
+        (
+            "STREAM o AS SELECT id, CASE WHEN id > 1 THEN EXPLODE(xs) ELSE 0 END FROM a",
+            "Table functions cannot be used in CASE: (CASE WHEN (A.ID > 1) THEN EXPLODE(A.XS) ELSE 0 END)",
+        ),
     ],
 )
 def test_where_table_functions_cannot_be(query: str, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.sql.errors import SqlStatementError
 from headrace.sql.tables.expiry import expiry_of
 from tests.sql.places import QueryPlace
 
@@ -85,3 +86,23 @@ def test_windows_are_gone_after_their_retention(place: QueryPlace) -> None:
     expiry = expiry_of(place.engine.catalog.source("C"), place.engine.catalog)
     with place.tables.view(place.engine.catalog.source("C"), expiry).reading() as snapshot:
         assert len(list(snapshot.scan_all())) == 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ("windowstart <> 1000", "Unsupported `WINDOWSTART` bounds: NOT_EQUAL"),
+        ("windowstart > 1 AND windowstart >= 5", "Duplicate `WINDOWSTART` bounds on: GREATER_THAN"),
+        (
+            "windowend = 5 AND windowend < 9",
+            r"`\(WINDOWEND < 9\)` cannot be combined with other `WINDOWEND` bounds",
+        ),
+    ],
+)
+def test_bounds_that_ksqldb_refuses_are_refused_without_the_extensions(
+    visits: QueryPlace, condition: str, message: str
+) -> None:
+    query = f"SELECT n FROM counts WHERE page = 'a' AND {condition};"
+    visits.rows(query)
+    with pytest.raises(SqlStatementError, match=message):
+        visits.pulled(query, ksql__query__pull__extensions__enabled="false")

@@ -182,6 +182,21 @@ def test_inserts_stream_answers_each_row(client: Client) -> None:
     assert client.http.post("/inserts-stream", content='{"target":"nope"}\n').status_code == 400
 
 
+def test_inserts_stream_answers_in_the_form_that_is_asked_for(client: Client) -> None:
+    client.ksql(ORDERS)
+    lines = '{"target": "orders"}\n{"id": 1}\n{"id": "one"}\n'
+    found = client.http.post("/inserts-stream", content=lines, headers={"Accept": "application/json"})
+    assert found.headers["content-type"].startswith("application/json")
+    assert [answer["status"] for answer in found.json()] == ["ok", "error"]
+    none = client.http.post("/inserts-stream", content='{"target": "orders"}\n', headers={"Accept": "application/json"})
+    assert none.json() == []
+    lined = client.http.post(
+        "/inserts-stream", content=lines, headers={"Accept": "application/vnd.ksqlapi.delimited.v1"}
+    )
+    assert len(lined.text.splitlines()) == 2
+    assert client.http.post("/inserts-stream", content=lines, headers={"Accept": "text/html"}).status_code == 406
+
+
 def test_server_tells_about_itself(client: Client) -> None:
     assert client.http.get("/info").json()["KsqlServerInfo"]["serverStatus"] == "RUNNING"
     assert client.http.get("/healthcheck").json()["isHealthy"] is True
@@ -205,6 +220,28 @@ def test_print_shows_records(client: Client) -> None:
     assert found.text.splitlines()[2] == (
         'rowtime: 1970/01/01 00:00:00.000 Z, key: 7, value: {"ITEM":"tea","PRICE":null}, partition: 1'
     )
+
+
+@pytest.mark.parametrize(
+    ("window", "key_format", "key"),
+    [
+        ("TUMBLING', WINDOW_SIZE='2 SECONDS", "TUMBLING(KAFKA_STRING)", b"a" + (5000).to_bytes(8, "big")),
+        ("SESSION", "SESSION(KAFKA_STRING)", b"a" + (7000).to_bytes(8, "big") + (5000).to_bytes(8, "big")),
+    ],
+)
+def test_print_shows_keys_with_their_windows(place: SqlPlace, window: str, key_format: str, key: bytes) -> None:
+    client = place.server()
+    client.ksql(
+        "CREATE STREAM w (k STRING KEY, v INT)"
+        f" WITH (KAFKA_TOPIC='w', VALUE_FORMAT='JSON', PARTITIONS=1, WINDOW_TYPE='{window}');"
+    )
+    place.log.append("w", [(0, 0, key, b'{"V":1}', ())])
+    found = client.http.post("/query", json={"ksql": "PRINT 'w' FROM BEGINNING LIMIT 1;"})
+    assert found.text.splitlines() == [
+        f"Key format: {key_format}",
+        "Value format: JSON or KAFKA_STRING",
+        'rowtime: 1970/01/01 00:00:00.000 Z, key: [a@5000/7000], value: {"V":1}, partition: 0',
+    ]
 
 
 def test_print_shows_records_of_registered_schemas(place: SqlPlace) -> None:
@@ -278,3 +315,28 @@ def test_who_asks_has_to_say_who_he_is(place: SqlPlace) -> None:
 def test_server_does_not_answer_to_the_names_of_others(client: Client) -> None:
     found = client.http.get("/info", headers={"Host": "evil.example"})
     assert (found.status_code, found.json()["error_code"]) == (421, 42100)
+
+
+@pytest.mark.parametrize(
+    ("statement", "where", "excerpt"),
+    [
+        ("SHOW\n  STREEMS;", (2, 3), "  STREEMS\n  ^"),
+        ("CREATE STREAM A AS\n  SELECT ID, ITM FROM ORDERS;", (2, 14), "  SELECT ID, ITM FROM ORDERS\n             ^"),
+        ("DROP STREAM NOPE;", (1, 1), "DROP STREAM NOPE\n^"),
+        ("CREATE TABLE T AS SELECT ITEM FROM ORDERS;", (1, 1), "CREATE TABLE T AS SELECT ITEM FROM ORDERS\n^"),
+        ("DESCRIBE NOPE;", (1, 1), "DESCRIBE NOPE\n^"),
+        ("PAUSE NOPE;", (1, 1), "PAUSE NOPE\n^"),
+    ],
+    ids=["grammar", "column", "source", "clause", "shown", "query"],
+)
+def test_every_error_shows_its_place(client: Client, statement: str, where: tuple[int, int], excerpt: str) -> None:
+    client.ksql(ORDERS)
+    _, error = client.error(statement)
+    assert (error["line"], error["column"]) == where
+    assert error["excerpt"] == excerpt
+
+
+def test_an_excerpt_has_no_secrets_of_a_connector(client: Client) -> None:
+    _, error = client.error("CREATE SINK CONNECTOR c WITH ('connector.class' = 'Db', 'db.password' = 'hidden');")
+    assert "hidden" not in json.dumps(error)
+    assert error["excerpt"].startswith("CREATE SINK CONNECTOR c")

@@ -25,7 +25,7 @@ from headrace.sql.syntax.writing import expression_text
     [
         ("a + b * c", "(A + (B * C))"),
         ("a - b - c", "((A - B) - C)"),
-        ("a || b || 'x'", "((A + B) + 'x')"),
+        ("a || b || 'x'", "CONCAT(CONCAT(A, B), 'x')"),
         ("-a * 2", "(-A * 2)"),
         ("a = 1 or b = 2 and not c", "((A = 1) OR ((B = 2) AND (NOT C)))"),
         ("a != 1", "(A <> 1)"),

@@ -199,7 +199,8 @@ class Answer:
             self._query_id = piece.content["header"].get("queryId")
         failed = piece.content.get("errorMessage")
         if failed:
-            raise SqlRequestError(failed.get("message", "the query has failed"), code=failed.get("error_code"))
+            message = failed.get("message", "the query has failed") + _place(failed)
+            raise SqlRequestError(message, code=failed.get("error_code"))
 
     def _chunks(self) -> Iterator[bytes]:
         try:
@@ -237,12 +238,28 @@ def _whole_letters(data: bytes) -> int:
     return len(data)
 
 
+# Any: the JSON of an error.
+def _place(content: dict[str, Any]) -> str:
+    r"""Returns where a statement is wrong, to be written below what is wrong; nothing if the server does not say.
+
+    >>> print(_place({"line": 1, "column": 6, "excerpt": "DROP STREM S\n     ^"}).strip())
+    line 1:6
+        DROP STREM S
+             ^
+    """
+    if not content.get("excerpt"):
+        return ""
+    lines = "\n".join(f"    {line}" for line in str(content["excerpt"]).split("\n"))
+    return f"\nline {content.get('line')}:{content.get('column')}\n{lines}"
+
+
 def _error(status: int, data: bytes) -> SqlRequestError:
     try:
         content = json.loads(data, parse_float=NumberText)
         message, code = str(content["message"]), content.get("error_code")
         if status == 401:
             message = f"{message}; give a --token, or a --user"
+        message += _place(content)
         return SqlRequestError(message, code=code, entities=content.get("entities"))
     except (ValueError, KeyError, TypeError, AttributeError):
         text = data.decode(errors="replace").strip()[:200]

@@ -31,14 +31,31 @@ def _binary(analyser: Analyser, node: Binary) -> TypedExpression:
     left, right = analyser.visit(node.left), analyser.visit(node.right)
     result = _result_type(node, left.type, right.type)
     if result == STRING:
-        return TypedExpression(
-            STRING, f"({left.code} + {right.code})", merged(left, right), can_fail=True, nullable=False
-        )
+        return _joined_texts(left, right)
     if result.base is SqlBaseType.DECIMAL:
         return _decimal(analyser, node.operator, left, right)
     if result == DOUBLE:
         return _double(node.operator, convert(analyser, left, DOUBLE), convert(analyser, right, DOUBLE))
     return _integer(analyser, node.operator, result, left, right)
+
+
+def joined_texts(left: str | None, right: str | None) -> str:
+    """Returns one text behind the other; NULL is written out, as Java does.
+
+    >>> joined_texts("a", None)
+    'anull'
+    """
+    return f"{'null' if left is None else left}{'null' if right is None else right}"
+
+
+def _joined_texts(left: TypedExpression, right: TypedExpression) -> TypedExpression:
+    constants: dict[str, object] = {}
+    if left.nullable or right.nullable:
+        code, constants = call_code(joined_texts, left.code, right.code)
+    else:
+        code = f"({left.code} + {right.code})"
+    can_fail = left.can_fail or right.can_fail
+    return TypedExpression(STRING, code, merged(left, right, extra=constants), can_fail, nullable=False)
 
 
 def _result_type(node: Binary, left: SqlType | None, right: SqlType | None) -> SqlType:

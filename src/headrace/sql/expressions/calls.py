@@ -65,8 +65,11 @@ def _call(analyser: Analyser, node: Call) -> TypedExpression:
     function = _located(node, lambda: analyser.functions.function(node.name))
     if isinstance(function, ScalarFunction):
         return _compiled(analyser, node, function.name, function.overloads)
-    what = "Aggregate" if isinstance(function, AggregateFunction) else "Table"
-    message = f"{what} function {function.name} cannot be used here: {expression_text(node)}"
+    what = "an aggregate" if isinstance(function, AggregateFunction) else "a table"
+    message = (
+        f"Can't find any functions with the name '{node.name}' that give one value for one row: it is {what} function, "
+        f"which cannot be used here: {expression_text(node)}"
+    )
     raise SqlStatementError(message, position=node.position)
 
 

@@ -17,7 +17,7 @@ from headrace.sql.values.decimals import of_double
 from headrace.sql.values.naming import type_text
 from headrace.sql.values.times import parse_timestamp
 
-_NAMES = {
+OPERATOR_NAMES = {
     "=": "EQUAL",
     "<>": "NOT_EQUAL",
     "<": "LESS_THAN",
@@ -27,6 +27,7 @@ _NAMES = {
     "IS DISTINCT FROM": "IS_DISTINCT_FROM",
     "IS NOT DISTINCT FROM": "IS_NOT_DISTINCT_FROM",
 }
+"""What messages call the operators."""
 _PYTHON = {"=": "==", "<>": "!=", "IS DISTINCT FROM": "!=", "IS NOT DISTINCT FROM": "=="}
 _EQUALITIES = frozenset(_PYTHON)
 _TIMES = (SqlBaseType.DATE, SqlBaseType.TIME, SqlBaseType.TIMESTAMP)
@@ -61,7 +62,7 @@ def compared(
     if common is None:
         message = (
             f"Cannot compare {expression_text(left_node)} ({type_text(left.type)}) to {expression_text(right_node)} "
-            f"({type_text(right.type)}) with {_NAMES[operator]}."
+            f"({type_text(right.type)}) with {OPERATOR_NAMES[operator]}."
         )
         raise SqlStatementError(message, position=left_node.position)
     left, right = _as_floats(left, right)

@@ -72,7 +72,7 @@ def _case(analyser: Analyser, node: Case) -> TypedExpression:
         raise SqlStatementError(message, position=node.position)
     result_type = then_type or default_type
     if result_type is None:
-        message = "Invalid Case expression. All case branches have a NULL type"
+        message = "Invalid Case expression. All case branches have NULL type"
         raise SqlStatementError(message, position=node.position)
     if default is None or default.type is None:
         default = TypedExpression(result_type, "None")

@@ -22,7 +22,11 @@ TIMEOUT_MS = "ksql.functions.python.timeout.ms"
 """The setting of how long a function may take where a statement waits for its one value."""
 DEFAULT_TIMEOUT_MS = 10_000
 _NO_SETTINGS: Mapping[str, object] = {}
-_TIMES = (SqlBaseType.DATE, SqlBaseType.TIME, SqlBaseType.TIMESTAMP)
+_TIME_FORMATS = {
+    SqlBaseType.DATE: ". Date format must be yyyy-mm-dd",
+    SqlBaseType.TIME: ". Time format must be hh:mm:ss[.S]",
+    SqlBaseType.TIMESTAMP: ". Timestamp format must be yyyy-mm-ddThh:mm:ss[.S]",
+}
 
 
 class _NoColumns:
@@ -30,7 +34,7 @@ class _NoColumns:
         if reference.source is not None:
             message = f"'{reference.source}' is not a valid stream/table name or alias."
         else:
-            message = f"column {expression_text(reference)} cannot be used here: the values of a row are constants"
+            message = f"Unsupported column reference in insert value: {expression_text(reference)}"
         raise SqlStatementError(message, position=reference.position)
 
 
@@ -57,7 +61,8 @@ def value_of(expression: TypedExpression, settings: Mapping[str, object] = _NO_S
 
 def _is_ours(constant: object) -> bool:
     """Whether it is a plain value, or a function that is known to return."""
-    return not callable(constant) or str(getattr(constant, "__module__", "")).startswith("headrace.sql.")
+    called = getattr(constant, "user_function", constant)
+    return not callable(called) or str(getattr(called, "__module__", "")).startswith("headrace.sql.")
 
 
 def constant(
@@ -81,15 +86,15 @@ def constant(
         raise SqlStatementError(message, position=node.position) from error
     if value is None or found is None:
         return None
+    expected = f"Expected type {target} for field `{column}` but got {found.base.value}({_value_text(value)})"
     try:
         if fits_constant(found, target, value):
             convert = converter(found, target)
             return value if convert is None else convert(value)
     except (ValueError, ArithmeticError) as error:
-        message = f"Failed to insert {expression_text(node)} into column {column or '?'} of type {target}: {error}"
+        message = f"{expected}{_TIME_FORMATS.get(target.base, f': {error}')}"
         raise SqlStatementError(message, position=node.position) from error
-    message = f"Expected type {target} for field `{column}` but got {found}({_value_text(value)})"
-    raise SqlStatementError(message, position=node.position)
+    raise SqlStatementError(expected, position=node.position)
 
 
 def fits_constant(found: SqlType, target: SqlType, value: Any) -> bool:
@@ -99,7 +104,7 @@ def fits_constant(found: SqlType, target: SqlType, value: Any) -> bool:
     if found.base in NUMBERS and target.base in NUMBERS:
         return NUMBERS.index(found.base) <= NUMBERS.index(target.base) and _digits_fit(found, target)
     if found == STRING:
-        return target.base in _TIMES
+        return target.base in _TIME_FORMATS
     if isinstance(found, SqlArray) and isinstance(target, SqlArray):
         return all(one is None or fits_constant(found.item, target.item, one) for one in value)
     if isinstance(found, SqlMap) and isinstance(target, SqlMap):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from headrace.sql.errors import SqlStatementError
+from headrace.sql.errors import SqlStatementError, suggestion
 from headrace.sql.expressions.analyser import Analyser, call_code, literal, literal_code, merged, rule
 from headrace.sql.expressions.casts import convert, or_null
 from headrace.sql.expressions.coercion import coerced_list
@@ -107,6 +107,7 @@ def _field(analyser: Analyser, node: FieldAccess) -> TypedExpression:
         message = (
             f"Could not find field '{node.name}' in '{expression_text(node.base)}'. "
             f"Available fields: {', '.join(part.name for part in base.type.fields)}"
+            f"{suggestion(node.name, (part.name for part in base.type.fields))}"
         )
         raise SqlStatementError(message, position=node.position)
     first, later = analyser.held(base)
@@ -139,9 +140,10 @@ def _subscript(analyser: Analyser, node: Subscript) -> TypedExpression:
         if index.type is not None and index.type != base.type.key:
             index = convert(analyser, index, base.type.key)
     else:
-        message = (
-            f"UnsupportedOperation: {expression_text(node)}: only ARRAY and MAP have parts, got {type_text(base.type)}"
-        )
+        message = f"Subscript expression ({expression_text(node)}) do not apply to {type_text(base.type)}."
+        if isinstance(base.type, SqlStruct):
+            field = expression_text(node.index).strip("'")
+            message += f" Use the dereference operator for STRUCTS: {expression_text(node.base)}->{field}"
         raise SqlStatementError(message, position=node.position)
     first, later = analyser.held(base)
     if isinstance(base.type, SqlMap):
@@ -192,10 +194,10 @@ def _map(analyser: Analyser, node: MakeMap) -> TypedExpression:
     value_type, values = coerced_list(analyser, tuple(value for _, value in node.entries))
     keys, values = [quiet(key) for key in keys], [quiet(value) for value in values]
     if key_type is None or value_type is None:
-        what = "keys" if key_type is None else "values"
+        what = "key" if key_type is None else "value"
         message = (
-            f"Cannot construct a map with all NULL {what} (see https://github.com/confluentinc/ksql/issues/4239). "
-            "As a workaround, you may cast a NULL value to the desired type."
+            f"Cannot construct a map with all NULL {what}s (see https://github.com/confluentinc/ksql/issues/4239). "
+            f"As a workaround, you may cast a NULL {what} to the desired type."
         )
         raise SqlStatementError(message, position=node.position)
     entries = (f"{key.code}: {value.code}" for key, value in zip(keys, values, strict=True))

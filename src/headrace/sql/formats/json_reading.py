@@ -243,6 +243,9 @@ def _double(value: Any) -> float:
 def _string(value: Any) -> str:
     if type(value) is str:
         return value
+    if type(value) is list:
+        # As Java writes a list of texts, not as JSON.
+        return "[" + ", ".join("null" if item is None else _string(item) for item in value) + "]"
     return json_text(value)
 
 
@@ -253,13 +256,13 @@ def _bytes(value: Any) -> bytes:
 
 
 def json_text(value: Any) -> str:
-    """Returns what ``parse`` has read as JSON text again: without spaces, and with the names of objects in order.
+    """Returns what ``parse`` has read as JSON text again, without spaces.
 
     >>> json_text({"b": [Decimal("1.0"), True], "a": None})
-    '{"a":null,"b":[1.0,true]}'
+    '{"b":[1.0,true],"a":null}'
     """
     if type(value) is dict:
-        return "{" + ",".join(f"{_text(name)}:{json_text(value[name])}" for name in sorted(value)) + "}"
+        return "{" + ",".join(f"{_text(name)}:{json_text(item)}" for name, item in value.items()) + "}"
     if type(value) is list:
         return "[" + ",".join(map(json_text, value)) + "]"
     if type(value) is Decimal:

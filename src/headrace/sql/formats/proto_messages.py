@@ -96,13 +96,14 @@ def _array_filler(type: SqlArray, field: FieldDescriptor) -> Fill:
 
 def _map_filler(type: SqlMap, field: FieldDescriptor) -> Fill:
     name, entry = field.name, field.message_type.fields_by_name["value"]
+    key_value = _key_value(field.message_type.fields_by_name["key"])
     if entry.message_type is None:
         convert, empty = _scalar(entry), _zero(entry)
 
         def fill_scalars(made: Any, value: Any) -> None:
             parts = getattr(made, name)
             for key, item in value.items():
-                parts[key] = empty if item is None else convert(item)
+                parts[key_value(key)] = empty if item is None else convert(item)
 
         return fill_scalars
     fill_part = _message_filler(type.value, entry.message_type)
@@ -110,7 +111,7 @@ def _map_filler(type: SqlMap, field: FieldDescriptor) -> Fill:
     def fill_messages(made: Any, value: Any) -> None:
         parts = getattr(made, name)
         for key, item in value.items():
-            part = parts[key]
+            part = parts[key_value(key)]
             if item is not None:
                 fill_part(part, item)
 
@@ -220,13 +221,29 @@ def _field_reader(field: FieldDescriptor) -> Plain:
     name = field.name
     if is_map(field):
         convert = _value_reader(field.message_type.fields_by_name["value"])
-        return lambda made: {key: convert(item) for key, item in sorted(getattr(made, name).items())}
+        return lambda made: {_key_text(key): convert(item) for key, item in sorted(getattr(made, name).items())}
     convert = _value_reader(field)
     if field.is_repeated:
         return lambda made: [convert(item) for item in getattr(made, name)]
     if field.has_presence:
         return lambda made: convert(getattr(made, name)) if made.HasField(name) else None
     return lambda made: convert(getattr(made, name))
+
+
+def _key_text(key: Any) -> str:
+    """Returns the key of a map as text, which is all that keys of maps can be in SQL."""
+    if isinstance(key, str):
+        return key
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _key_value(field: FieldDescriptor) -> Plain:
+    """Returns what makes a key of a map out of text."""
+    if field.cpp_type == FieldDescriptor.CPPTYPE_STRING:
+        return _same
+    if field.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
+        return lambda text: text == "true"
+    return int
 
 
 def _value_reader(field: FieldDescriptor) -> Plain:

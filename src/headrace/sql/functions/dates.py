@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
+from headrace.runtime.task_clock import task_clock_ms
 from headrace.sql.functions.definitions import ScalarFunction, overload, scalar
 from headrace.sql.functions.java_time import (
     format_date,
@@ -27,13 +27,13 @@ def same(value: int) -> int:
 
 
 def current_days() -> int:
-    """Returns the days since 1970-01-01."""
-    return int(time.time() // 86_400)
+    """Returns the days since 1970-01-01, by the clock of the query."""
+    return task_clock_ms() // DAY_MS
 
 
 def current_millis() -> int:
-    """Returns the milliseconds since 1970-01-01."""
-    return time.time_ns() // 1_000_000
+    """Returns the milliseconds since 1970-01-01, by the clock of the query."""
+    return task_clock_ms()
 
 
 def date_plus(unit: str, interval: int, days: int) -> int:

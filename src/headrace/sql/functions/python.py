@@ -20,14 +20,16 @@ from headrace.sql.functions.definitions import (
     AggregateFunction,
     AggregateOverload,
     AnyFunction,
+    CallSite,
     Overload,
     ScalarFunction,
     TableFunction,
 )
 from headrace.sql.functions.hints import accepted_of, item_hint, type_of, without_none
-from headrace.sql.functions.resolution import fits, spread
+from headrace.sql.functions.resolution import fits, spread, spread_places
 from headrace.sql.functions.signatures import AnyDecimal, AnyStruct, Exactly, Parameter, Signature, resolved
 from headrace.sql.functions.sizes import MOST_ITEMS
+from headrace.sql.functions.user_values import CheckedFunction, misses_value, result_of
 from headrace.sql.types import SqlType
 
 CATEGORY = "User"
@@ -50,8 +52,8 @@ def udf(function: None = None, *, name: str | None = None) -> Callable[[F], F]: 
 def udf(function: F | None = None, *, name: str | None = None) -> F | Callable[[F], F]:
     """Marks a Python function as a scalar function of SQL. Its name is that of the function unless another is given.
 
-    A NULL argument gives NULL without a call, unless the hint of a parameter allows ``None``. An exception gives NULL
-    in that column and a line in the processing log.
+    A NULL argument gives NULL without a call, unless the hint of its parameter allows ``None``. An exception gives NULL
+    in that column and a line in the processing log, and so does a result that is not of the declared type.
 
     >>> @udf
     ... def shout(text: str, times: int = 1) -> str:
@@ -90,7 +92,8 @@ def udaf(kind: C | None = None, *, name: str | None = None) -> C | Callable[[C],
     It has ``initialize() -> state``, ``aggregate(state, *values) -> state``, and where they are needed
     ``merge(left, right) -> state`` (session windows), ``undo(state, *values) -> state`` (tables) and
     ``map(state) -> result``. Arguments of ``__init__`` are literals of the call. A state is a value that SQL can hold,
-    by the hint of ``initialize``, and must not be changed in place.
+    by the hint of ``initialize``, and must not be changed in place. Rows with a NULL that the hints of ``aggregate`` do
+    not allow are left out.
 
     >>> @udaf
     ... class Longest:
@@ -160,22 +163,22 @@ def _hints(function: Any, where: str) -> dict[str, Any]:
         raise SqlFunctionError(message) from error
 
 
-def _parameters(function: Any, where: str, *, skip: int = 0) -> tuple[list[Parameter], int, bool]:
-    """Returns the parameters, how many of them a call has to give, and whether one of them takes None."""
+def _parameters(function: Any, where: str, *, skip: int = 0) -> tuple[list[Parameter], int, tuple[bool, ...]]:
+    """Returns the parameters, how many of them a call has to give, and which of them take None."""
     hints = _hints(function, where)
     parameters: list[Parameter] = []
     required = 0
-    takes_none = False
+    takes_none: list[bool] = []
     for one in list(inspect.signature(function).parameters.values())[skip:]:
         if one.kind in (one.KEYWORD_ONLY, one.VAR_KEYWORD):
             continue
         if one.name not in hints:
             message = f"{where}: the parameter {one.name!r} has no type hint; SQL needs one, such as {one.name}: str"
             raise SqlFunctionError(message)
-        takes_none = takes_none or without_none(hints[one.name])[1]
+        takes_none.append(without_none(hints[one.name])[1])
         parameters.append(Parameter(one.name, accepted_of(hints[one.name], where), one.kind is one.VAR_POSITIONAL))
         required += one.default is one.empty and one.kind is not one.VAR_POSITIONAL
-    return parameters, required, takes_none
+    return parameters, required, tuple(takes_none)
 
 
 def _overloads(function: Any, *, rows: bool) -> tuple[Overload, ...]:
@@ -190,7 +193,6 @@ def _overloads(function: Any, *, rows: bool) -> tuple[Overload, ...]:
     if isinstance(accepted, AnyDecimal):
         type_of(result, where)
     fixed = type_of(result, where) if isinstance(accepted, AnyStruct) else None
-    called: Callable[..., Any] = Listed(function, takes_none) if rows else function
     overloads: list[Overload] = []
     for count in range(required, len(parameters) + 1):
         taken = tuple(parameters[:count])
@@ -198,8 +200,30 @@ def _overloads(function: Any, *, rows: bool) -> tuple[Overload, ...]:
             continue
         signature = Signature(taken, accepted)
         returns = partial(_result_type, signature, fixed)
-        overloads.append(Overload(signature, called, returns, None, strict=not takes_none and not rows))
+        bind = partial(_bound, function, signature, takes_none, fixed, rows=rows)
+        overloads.append(Overload(signature, None, returns, bind, strict=not any(takes_none) and not rows))
     return tuple(overloads)
+
+
+def _bound(
+    function: Callable[..., Any],
+    signature: Signature,
+    takes_none: tuple[bool, ...],
+    fixed: SqlType | None,
+    site: CallSite,
+    *,
+    rows: bool,
+) -> Callable[..., Any]:
+    """Returns the function for calls with arguments of these types."""
+    places = spread_places(signature, len(site.types)) or []
+    taken = tuple(takes_none[place] for place in places)
+    result = _result_type(signature, fixed, site.types)
+    if result is None:
+        # Nothing but NULL tells what a type variable stands for: there is nothing to hold the result against.
+        return Listed(function, taken, None) if rows else function
+    if rows:
+        return Listed(function, taken, result)
+    return CheckedFunction(function, taken if any(taken) else (), result)
 
 
 def _result_type(signature: Signature, fixed: SqlType | None, types: Sequence[SqlType | None]) -> SqlType | None:
@@ -215,31 +239,36 @@ def _result_type(signature: Signature, fixed: SqlType | None, types: Sequence[Sq
 class Listed:
     """A table function whose rows come as a list, whatever the function returns; NULL arguments give no rows."""
 
-    function: Callable[..., Any]
-    takes_none: bool
+    user_function: Callable[..., Any]
+    takes_none: tuple[bool, ...]
+    """Of each argument."""
+    item: SqlType | None
+    """The type of a row."""
 
     def __call__(self, *arguments: Any) -> list[Any]:
-        if not self.takes_none and any(one is None for one in arguments):
+        if misses_value(self.takes_none, arguments):
             return []
-        found = self.function(*arguments)
+        found = self.user_function(*arguments)
         if found is None:
             return []
         # One more than may be: a generator need not have an end.
         rows = list(islice(found, MOST_ITEMS + 1))
         if len(rows) > MOST_ITEMS:
-            name = getattr(self.function, "__qualname__", repr(self.function))
+            name = getattr(self.user_function, "__qualname__", repr(self.user_function))
             message = f"the table function {name} may return {MOST_ITEMS:,} rows at most for a row"
             raise ValueError(message)
-        return rows
+        return rows if self.item is None else [result_of(self.user_function, row, self.item) for row in rows]
 
 
 class PythonAggregate(Aggregate):
     """An aggregate whose methods are those of a user's class."""
 
-    def __init__(self, user: Any, state_type: SqlType, result_type: SqlType) -> None:
+    def __init__(self, user: Any, state_type: SqlType, result_type: SqlType, takes_none: tuple[bool, ...]) -> None:
         self.user = user
         self.state_type = state_type
         self.result_type = result_type
+        self.takes_none = takes_none
+        """Which arguments may be NULL; rows with a NULL in another one do not count."""
 
     @property
     def can_undo(self) -> bool:  # type: ignore[override]  # a class of a user may have it or not
@@ -247,19 +276,28 @@ class PythonAggregate(Aggregate):
         return hasattr(self.user, "undo")
 
     def initialize(self) -> Any:
-        return self.user.initialize()
+        return self._state(self.user.initialize)
 
     def aggregate(self, state: Any, *values: Any) -> Any:
-        return self.user.aggregate(state, *values)
+        if misses_value(self.takes_none, values):
+            return state
+        return self._state(self.user.aggregate, state, *values)
 
     def merge(self, left: Any, right: Any) -> Any:
-        return self.user.merge(left, right)
+        return self._state(self.user.merge, left, right)
 
     def undo(self, state: Any, *values: Any) -> Any:
-        return self.user.undo(state, *values)
+        if misses_value(self.takes_none, values):
+            return state
+        return self._state(self.user.undo, state, *values)
+
+    def _state(self, method: Callable[..., Any], *arguments: Any) -> Any:
+        return result_of(method, method(*arguments), self.state_type)
 
     def map(self, state: Any) -> Any:
-        return self.user.map(state) if hasattr(self.user, "map") else state
+        if not hasattr(self.user, "map"):
+            return state
+        return result_of(self.user.map, self.user.map(state), self.result_type)
 
 
 def _aggregate_overloads(kind: Any) -> tuple[AggregateOverload, ...]:
@@ -268,7 +306,8 @@ def _aggregate_overloads(kind: Any) -> tuple[AggregateOverload, ...]:
         if not hasattr(kind, method):
             message = f"{where}: it has no method {method}; an aggregate needs initialize() and aggregate(state, …)"
             raise SqlFunctionError(message)
-    columns, _, _ = _parameters(kind.aggregate, where, skip=2)
+    columns, _, takes_none = _parameters(kind.aggregate, where, skip=2)
+    variadic = next((place for place, column in enumerate(columns) if column.variadic), None)
     constants: list[Parameter] = []
     required = 0
     if kind.__init__ is not object.__init__:
@@ -280,7 +319,7 @@ def _aggregate_overloads(kind: Any) -> tuple[AggregateOverload, ...]:
     def with_constants(count: int) -> AggregateOverload:
         taken = constants[:count]
         result_type = type_of(hints["return"], where) if result is not None else state_type
-        make = partial(_made, kind, state_type, result_type)
+        make = partial(_made, kind, state_type, result_type, takes_none, variadic)
         return AggregateOverload(Signature((*columns, *taken), Exactly(result_type)), make, count)
 
     return tuple(with_constants(count) for count in range(required, len(constants) + 1))
@@ -298,8 +337,13 @@ def _made(
     kind: Any,
     state_type: SqlType,
     result_type: SqlType,
+    takes_none: tuple[bool, ...],
+    variadic: int | None,
     types: Sequence[SqlType | None],
     constants: Sequence[Any],
     settings: Mapping[str, object],
 ) -> Aggregate:
-    return PythonAggregate(kind(*constants), state_type, result_type)
+    if variadic is not None:
+        more = len(types) - len(takes_none) + 1
+        takes_none = takes_none[:variadic] + (takes_none[variadic],) * more + takes_none[variadic + 1 :]
+    return PythonAggregate(kind(*constants), state_type, result_type, takes_none)

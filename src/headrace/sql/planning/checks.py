@@ -10,9 +10,10 @@ from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.planning.joins import FromClause
 from headrace.sql.planning.projection import Projection
 from headrace.sql.planning.request import SinkRequest
+from headrace.sql.planning.sources import place
 from headrace.sql.planning.tree import calls
 from headrace.sql.schema import Column, Schema
-from headrace.sql.syntax.nodes import Expression, Literal
+from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
 from headrace.sql.syntax.statements import Query, Window
 from headrace.sql.syntax.writing import expression_text
 
@@ -24,8 +25,8 @@ def check_clauses(query: Query, clause: FromClause, sink: SinkRequest) -> None:
         message = "KSQL does not support persistent queries on windowed tables."
         raise SqlStatementError(message)
     if query.window is not None and not query.group_by:
-        message = "WINDOW clause requires a GROUP BY clause."
-        raise SqlStatementError(message)
+        message = f"{place(query.window.position)}WINDOW clause requires a GROUP BY clause."
+        raise SqlStatementError(message, position=query.window.position)
     if query.window is not None and clause.is_table:
         message = "Windowing not supported for table aggregations."
         raise SqlStatementError(message)
@@ -37,13 +38,6 @@ def check_clauses(query: Query, clause: FromClause, sink: SinkRequest) -> None:
     if query.group_by and query.partition_by:
         message = "Queries may have either PARTITION BY or GROUP BY, not both."
         raise SqlStatementError(message)
-    if query.partition_by and clause.is_table:
-        message = "Cannot repartition a TABLE source. PARTITION BY is only supported for streams."
-        raise SqlStatementError(message)
-    for place, expression in enumerate(query.partition_by):
-        if expression in query.partition_by[:place]:
-            message = f"Duplicate PARTITION BY expression: {expression_text(expression)}"
-            raise SqlStatementError(message, position=expression.position)
     if len(query.partition_by) > 1 and Literal(None) in query.partition_by:
         message = "Cannot PARTITION BY multiple columns including NULL"
         raise SqlStatementError(message)
@@ -53,11 +47,13 @@ def check_clauses(query: Query, clause: FromClause, sink: SinkRequest) -> None:
             message = f"{what} statements don't support {word} clause."
             raise SqlStatementError(message)
     operation = "JOIN" if clause.joins else "GROUP BY" if query.group_by else None
-    kafka = [item.definition.name for item in items if item.definition.value_format == "KAFKA"]
+    kafka = [item.alias for item in items if item.definition.value_format == "KAFKA"]
     if operation is not None and kafka:
         message = (
             f"Source(s) {', '.join(kafka)} are using the 'KAFKA' value format. "
-            f"This format does not yet support {operation}."
+            f"This format does not yet support {operation}.\n"
+            "The KAFKA format is primarily intended for keys: write the values in another format first, such as "
+            "CREATE STREAM … WITH (VALUE_FORMAT='JSON') AS SELECT * FROM …;"
         )
         raise SqlStatementError(message)
 
@@ -87,6 +83,32 @@ def check_functions(expressions: Iterable[Expression], functions: FunctionRegist
                 raise SqlStatementError(error.message, position=call.position) from error
 
 
+def check_partition_by(
+    query: Query, qualified: tuple[Expression, ...], clause: FromClause, keys: Iterable[str]
+) -> None:
+    """Raises if rows cannot get the key of a PARTITION BY clause; ``keys`` are the columns of the key they have."""
+    if not query.partition_by:
+        return
+    for given in (query.partition_by, qualified):
+        for number, expression in enumerate(given):
+            if expression in given[:number]:
+                message = f"Duplicate PARTITION BY expression: {expression_text(expression)}"
+                raise SqlStatementError(message, position=expression.position)
+    internal = [clause.sources.internal(one) for one in qualified]
+    key = list(keys)
+    names = [one.name for one in internal if isinstance(one, ColumnReference)]
+    if not clause.is_table or (len(names) == len(internal) and names == key):
+        return
+    texts = ", ".join(map(expression_text, internal))
+    message = "Cannot repartition a TABLE source. PARTITION BY is only supported for streams."
+    if len(key) == 1:
+        message = (
+            "Cannot repartition a TABLE source. If this is a join, make sure that the criteria uses the TABLE's key "
+            f"column {key[0]} instead of [{texts}]. PARTITION BY is only supported for streams."
+        )
+    raise SqlStatementError(message, position=query.partition_by[0].position)
+
+
 def check_kind(sink: SinkRequest, *, is_table: bool) -> None:
     """Raises if the query gives a table and a stream is asked for, or the other way round."""
     kind = "TABLE" if is_table else "STREAM"
@@ -110,19 +132,18 @@ def check_table_functions(*, is_table: bool, grouped: bool) -> None:
 
 def check_columns(key: tuple[Column, ...], values: tuple[Column, ...]) -> None:
     """Raises if two columns of the result have the same name."""
-    for what, columns in (("keys", key), ("values", values)):
-        for place, column in enumerate(columns):
-            if any(other.name == column.name for other in columns[:place]):
+    for what, columns in (("key", key), ("value", values)):
+        for number, column in enumerate(columns):
+            if any(other.name == column.name for other in columns[:number]):
                 shown = Schema((column,))
-                message = f"Duplicate {what} found in schema: {shown}. Give one of the columns an alias."
+                message = f"Duplicate {what} columns found in schema: {shown}. Give one of the columns an alias."
                 raise SqlStatementError(message)
-    for column in values:
-        if any(other.name == column.name for other in key):
-            message = (
-                f"The projection contains the column name `{column.name}` more than once, in the key and in the value: "
-                "give one of the columns an alias."
-            )
-            raise SqlStatementError(message)
+    clashing = [f"`{column.name}`" for column in values if any(other.name == column.name for other in key)]
+    if clashing:
+        message = (
+            f"Value columns clash with key columns: {', '.join(clashing)}. Give the columns of the value an alias."
+        )
+        raise SqlStatementError(message)
 
 
 def check_values(projection: Projection) -> None:

@@ -89,7 +89,7 @@ class Groups:
             text = ", ".join(expression_text(self._sources.internal(one)) for one in strange)
             message = (
                 f"Non-aggregate HAVING expression not part of GROUP BY: {text}\n"
-                "Either add the column(s) to the GROUP BY or remove them from the HAVING."
+                "Consider switching the HAVING clause to a WHERE clause before the GROUP BY."
             )
             raise SqlStatementError(message)
         return replace(grouping, having=rewritten)
@@ -118,11 +118,10 @@ class Groups:
             if not self._functions.is_aggregate(call.name):
                 continue
             for argument in call.arguments:
-                if self.is_aggregate(argument):
-                    # Without arguments it is the aggregate of no column, here and wherever the call is shown.
-                    text = expression_text(self._sources.internal(call)).replace("(*)", "()")
-                    message = f"Aggregate functions can not be nested: {text}"
-                    raise SqlStatementError(message, position=call.position)
+                inner = next((one for one in calls(argument) if self._functions.is_aggregate(one.name)), None)
+                if inner is not None:
+                    message = f"Aggregate functions can not be nested: {call.name}({inner.name}())"
+                    raise SqlStatementError(message, position=inner.position)
                 self.check_bounds(argument)
             yield call
 
@@ -137,23 +136,11 @@ class Groups:
                 raise SqlStatementError(message, position=reference.position)
 
     def _check_selected(self, grouping: Grouping, selected: Sequence[Selected]) -> None:
-        plain: list[Expression] = []
-        beside: list[Expression] = []
-        for one in selected:
-            found = self._strange(grouping, self.over_results(grouping, one.expression))
-            if found and self.is_aggregate(one.expression):
-                beside += found
-            elif found:
-                plain.append(one.expression)
-        if plain:
-            raise not_grouped([expression_text(self._sources.internal(one)) for one in plain])
-        if beside:
-            names = dict.fromkeys(expression_text(self._sources.internal(one)) for one in beside)
-            message = (
-                "Column used in aggregate SELECT expression(s) outside of aggregate functions not part of GROUP BY: "
-                f"{', '.join(names)}\n{_REMEDY}"
-            )
-            raise SqlStatementError(message)
+        strange = [
+            one.expression for one in selected if self._strange(grouping, self.over_results(grouping, one.expression))
+        ]
+        if strange:
+            raise not_grouped([expression_text(self._sources.internal(one)) for one in strange])
 
     def _strange(self, grouping: Grouping, rewritten: Expression) -> list[Expression]:
         """Returns the columns that are neither aggregates nor part of the group's key."""
@@ -178,9 +165,7 @@ def not_grouped(texts: Sequence[str]) -> SqlStatementError:
     return SqlStatementError(message)
 
 
-def check_ungrouped(
-    query: Query, selected: Sequence[Selected], sources: Sources, functions: FunctionRegistry, kind: str
-) -> None:
+def check_ungrouped(query: Query, selected: Sequence[Selected], sources: Sources, functions: FunctionRegistry) -> None:
     """Raises if a query without GROUP BY uses aggregates."""
     groups = Groups(query, sources, functions)
     aggregates = [one for one in selected if groups.is_aggregate(one.expression)]
@@ -198,9 +183,8 @@ def check_ungrouped(
         for call in calls(one.expression)
         if functions.is_aggregate(call.name)
     ]
-    several = "s" if len(found) > 1 else ""
     message = (
-        f"CREATE {kind} AS SELECT statement does not support aggregate function{several} [{', '.join(found)}] "
+        f"CREATE TABLE AS SELECT statement does not support aggregate function [{', '.join(found)}] "
         "without a GROUP BY clause."
     )
     raise SqlStatementError(message)

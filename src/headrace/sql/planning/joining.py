@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions import type_text
@@ -22,11 +22,35 @@ from headrace.sql.types import SqlType
 Needed = set[ColumnReference]
 
 
+def join_key_types(clause: FromClause, typing: Typing, everything: Layout) -> list[SqlType]:
+    """Returns the type of the key that rows are joined by, for each join; raises if both sides differ in it."""
+    return [_key_type(join, clause, typing, everything) for join in clause.joins]
+
+
+def _key_type(join: JoinOn, clause: FromClause, typing: Typing, everything: Layout) -> SqlType:
+    sides = join.sides if clause.is_table else (join.left_expression, join.right_expression)
+    left, right = (typing.column_type(clause.sources.internal(side), everything) for side in sides)
+    if left == right:
+        return left
+    if not clause.is_table:
+        message = f"Invalid join. Key types differ: {left} vs {right}. Got {join.condition}; cast one side."
+        raise SqlStatementError(message)
+    shown = " = ".join(
+        f"{expression_text(side)}{{{type_text(type)}}}" for side, type in zip(sides, (left, right), strict=True)
+    )
+    message = f"Invalid join condition: types don't match. Got {shown}."
+    raise SqlStatementError(message)
+
+
 def joined_sources(
-    clause: FromClause, read: Callable[[FromSource], Read], typing: Typing, everything: Layout, needed: Needed
+    clause: FromClause,
+    read: Callable[[FromSource], Read],
+    typing: Typing,
+    key_types: Sequence[SqlType],
+    needed: Needed,
 ) -> Step:
-    """Returns the step that has all needed columns of all sources; ``everything`` has those that are not, too."""
-    return _Joining(clause, read, typing, everything, needed).step()
+    """Returns the step that has all needed columns of all sources; ``key_types`` are those of each join."""
+    return _Joining(clause, read, typing, key_types, needed).step()
 
 
 class _Joining:
@@ -35,7 +59,7 @@ class _Joining:
         clause: FromClause,
         read: Callable[[FromSource], Read],
         typing: Typing,
-        everything: Layout,
+        key_types: Sequence[SqlType],
         needed: Needed,
     ) -> None:
         self._clause = clause
@@ -43,24 +67,22 @@ class _Joining:
         self._needed = needed
         self._read = read
         self._typing = typing
-        self._everything = everything
+        self._key_types = key_types
 
     def step(self) -> Step:
-        first = self._sources.items[0]
-        step: Step = self._read(first)
         joins = self._clause.joins
+        self._check_partitions()
+        step: Step = self._read(self._sources.items[0])
         for number, join in enumerate(joins):
             prefix = "L_" * (len(joins) - 1 - number)
             right = self._read(join.right)
-            step = self._joined(step, right, join, prefix)
+            step = self._joined(step, right, number, prefix)
         return step
 
-    def _joined(self, left: Step, right: Step, join: JoinOn, prefix: str) -> Step:
-        self._check_windows(left, right, join)
-        key_type = self._check_types(join)
+    def _joined(self, left: Step, right: Step, number: int, prefix: str) -> Step:
+        join, key_type = self._clause.joins[number], self._key_types[number]
         if join.foreign_key:
             return self._by_foreign_key(left, right, join, prefix)
-        self._check_partitions(join)
         move_left, move_right = join.moves_left, join.moves_right
         if (move_left or move_right) and left.key_format.window is not None:
             raise windowed_repartition()
@@ -134,45 +156,18 @@ class _Joining:
             name=name,
         )
 
-    def _check_types(self, join: JoinOn) -> SqlType:
-        types = [self._typing.column_type(self._sources.internal(side), self._everything) for side in join.sides]
-        if types[0] != types[1]:
-            shown = " = ".join(
-                f"{expression_text(side)}{{{type_text(type)}}}" for side, type in zip(join.sides, types, strict=True)
-            )
-            message = f"Invalid join condition: types don't match. Got {shown}."
-            raise SqlStatementError(message)
-        return types[0]
-
-    def _check_windows(self, left: Step, right: Step, join: JoinOn) -> None:
-        windows = left.key_format.window, right.key_format.window
-        if windows == (None, None):
-            return
-        if None in windows:
-            texts = [
-                f"`{alias}` is {'not' if window is None else window.kind} windowed"
-                for alias, window in zip((join.left_alias, join.right.alias), windows, strict=True)
-            ]
-            message = "Can not join windowed source to non-windowed source.\n" + "\n".join(texts)
-            raise SqlStatementError(message)
-        kinds = [window.kind for window in windows if window is not None]
-        if ("SESSION" in kinds) and kinds[0] != kinds[1]:
-            message = (
-                f"Incompatible windowed sources.\nLeft source: {kinds[0]}\nRight source: {kinds[1]}\n"
-                "Session windowed sources can only be joined to other session windowed sources, and may still not "
-                "result in expected behaviour as session bounds must be an exact match for the join to work\n"
-                "Hopping and tumbling windowed sources can only be joined to other hopping and tumbling windowed "
-                "sources"
-            )
-            raise SqlStatementError(message)
-
-    def _check_partitions(self, join: JoinOn) -> None:
-        left, right = self._sources[join.left_alias], join.right
-        counts = left.definition.partitions, right.definition.partitions
-        if counts[0] != counts[1]:
-            message = (
-                f"Can't join `{left.alias}` with `{right.alias}` since the number of partitions don't match. "
-                f"`{left.alias}` partitions = {counts[0]}; `{right.alias}` partitions = {counts[1]}. "
-                "Please repartition either one so that the number of partitions match."
-            )
-            raise SqlStatementError(message)
+    def _check_partitions(self) -> None:
+        """Raises unless sources have as many partitions as those they are joined with, the last join first."""
+        joins, first = self._clause.joins, self._sources.items[0]
+        for number in reversed(range(len(joins))):
+            if joins[number].foreign_key:
+                continue  # its rows find each other by messages, wherever they are
+            before, right = (joins[number - 1].right if number else first), joins[number].right
+            counts = before.definition.partitions, right.definition.partitions
+            if counts[0] != counts[1]:
+                message = (
+                    f"Can't join `{first.alias}` with `{right.alias}` since the number of partitions don't match. "
+                    f"`{first.alias}` partitions = {counts[0]}; `{right.alias}` partitions = {counts[1]}. "
+                    "Please repartition either one so that the number of partitions match."
+                )
+                raise SqlStatementError(message)

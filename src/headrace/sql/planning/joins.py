@@ -20,7 +20,6 @@ KINDS = {
     "RIGHT": "RIGHT [OUTER] JOIN",
     "OUTER": "[FULL] OUTER JOIN",
 }
-_WITHIN = "Please drop the window definition (ie. the WITHIN clause) and try to execute your join again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +55,10 @@ class JoinOn:
         """The condition as messages show it."""
         return " = ".join(expression_text(side) for side in self.sides)
 
-    @property
-    def text(self) -> str:
-        """The join as messages show it."""
-        return f"{self.left_alias} {KINDS[self.kind]} {self.right.alias}"
+    def text(self, sources: Sources) -> str:
+        """Returns the join as messages show it: the names of its sources, not their aliases."""
+        left = sources[self.left_alias].definition.name
+        return f"{left} {KINDS[self.kind]} {self.right.definition.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +87,8 @@ def from_clause(query: Query, find: Callable[[str], SourceDefinition]) -> FromCl
     _check_distinct(items)
     joins: list[JoinOn] = []
     conditions = [_condition(join, sources, number) for number, join in enumerate(query.joins)]
+    for sides in conditions:
+        _check_windows(*(sources[_source_of(side)] for side in sides))
     for join, sides, right in zip(query.joins, conditions, sources.items[1:], strict=True):
         joins.append(_join(join, sides, right, items[0], joins))
     last = joins[-1] if joins else None
@@ -110,15 +111,14 @@ def _check_distinct(items: list[FromSource]) -> None:
 def _condition(join: Join, sources: Sources, number: int) -> tuple[Expression, Expression]:
     """Returns both sides of the condition, with the source of every column."""
     condition = join.condition
-    if isinstance(condition, Logical):
+    if not isinstance(condition, Comparison):
         text = expression_text(condition)
-        message = f"Invalid join condition: joins on multiple conditions are not yet supported. Got {text}."
+        message = f"Unsupported join expression: {text}. Joins are only supported on an equality of two expressions."
+        if isinstance(condition, Logical) and _is_equality(condition.left) and _is_equality(condition.right):
+            message = f"Invalid join condition: joins on multiple conditions are not yet supported. Got {text}."
         raise SqlStatementError(message, position=condition.position)
-    if not isinstance(condition, Comparison) or condition.operator != "=":
-        message = (
-            f"Unsupported join expression: {expression_text(condition)}. "
-            "Joins are only supported on an equality of two expressions."
-        )
+    if not _is_equality(condition):
+        message = f"Only equality join criteria is supported. Got {expression_text(condition)}."
         raise SqlStatementError(message, position=condition.position)
     known = Sources(sources.items[: number + 2])
     sides = known.qualified(condition.left, "JOIN ON"), known.qualified(condition.right, "JOIN ON")
@@ -139,6 +139,38 @@ def _condition(join: Join, sources: Sources, number: int) -> tuple[Expression, E
     return sides
 
 
+def _is_equality(condition: Expression) -> bool:
+    return isinstance(condition, Comparison) and condition.operator == "="
+
+
+def _source_of(side: Expression) -> str:
+    return str(next(references(side)).source)
+
+
+def _check_windows(left: FromSource, right: FromSource) -> None:
+    """Raises unless both sources are windowed in ways that can be joined, or neither is."""
+    windows = left.definition.window, right.definition.window
+    if windows == (None, None):
+        return
+    if windows[0] is None or windows[1] is None:
+        texts = [
+            f"`{item.alias}` is {'not' if window is None else window.kind} windowed"
+            for item, window in zip((left, right), windows, strict=True)
+        ]
+        message = "Can not join windowed source to non-windowed source.\n" + "\n".join(texts)
+        raise SqlStatementError(message)
+    kinds = [window.kind for window in windows if window is not None]
+    if "SESSION" in kinds and kinds[0] != kinds[1]:
+        message = (
+            f"Incompatible windowed sources.\nLeft source: {kinds[0]}\nRight source: {kinds[1]}\n"
+            "Session windowed sources can only be joined to other session windowed sources, and may still not "
+            "result in expected behaviour as session bounds must be an exact match for the join to work\n"
+            "Hopping and tumbling windowed sources can only be joined to other hopping and tumbling windowed "
+            "sources"
+        )
+        raise SqlStatementError(message)
+
+
 def _join(
     join: Join,
     sides: tuple[Expression, Expression],
@@ -150,10 +182,9 @@ def _join(
     left_side, right_side = (sides[1], sides[0]) if of_right else sides
     left_equal = before[-1].equal if before else _key_of(first)
     foreign = right.is_table and first.is_table and left_side not in left_equal
-    left_alias = str(next(references(left_side)).source)
     made = JoinOn(
         join.kind,
-        left_alias,
+        _source_of(left_side),
         right,
         left_side,
         right_side,
@@ -164,7 +195,6 @@ def _join(
         moves_right=_key_of(right) != (right_side,),
         equal=(),
     )
-    _check(made, left_is_table=first.is_table, is_first=not before)
     return replace(made, equal=_equal(made, left_equal))
 
 
@@ -194,36 +224,33 @@ def _equal(join: JoinOn, left_equal: tuple[Expression, ...]) -> tuple[Expression
     return tuple(dict.fromkeys((*left_equal, *both))) if join.left_expression in left_equal else both
 
 
-def _check(join: JoinOn, *, left_is_table: bool, is_first: bool) -> None:
-    if not left_is_table and not join.right.is_table:
-        if join.within is None:
+def check_joins(clause: FromClause) -> None:
+    """Raises if sources of these kinds cannot be joined in this way, on these columns."""
+    left_is_table = clause.is_table
+    for join in clause.joins:
+        if left_is_table and not join.right.is_table:
             message = (
-                "Stream-Stream joins must have a WITHIN clause specified. None was provided. "
-                "To learn about how to specify a WITHIN clause with a stream-stream join, please visit: "
-                "https://docs.ksqldb.io/en/latest/developer-guide/joins/join-streams-and-tables"
+                "Invalid join order: table-stream joins are not supported; only stream-table joins. "
+                f"Got {join.text(clause.sources)}."
             )
             raise SqlStatementError(message)
-        return
-    if left_is_table and not join.right.is_table:
-        message = f"Invalid join order: table-stream joins are not supported; only stream-table joins. Got {join.text}."
-        raise SqlStatementError(message)
-    if join.within is not None:
-        what = "Table-Table" if left_is_table else "Stream-Table"
-        message = f"A window definition was provided for a {what} join. These joins are not windowed. {_WITHIN}"
-        raise SqlStatementError(message)
-    on_right_key = _key_of(join.right) == (join.right_expression,)
-    if not left_is_table:
-        _check_stream_table(join, on_right_key=on_right_key)
-    else:
-        _check_table_table(join, on_right_key=on_right_key, is_first=is_first)
+        if left_is_table:
+            _check_table_table(join, clause)
+        elif join.right.is_table:
+            _check_stream_table(join, clause)
 
 
-def _check_stream_table(join: JoinOn, *, on_right_key: bool) -> None:
-    if join.kind in ("OUTER", "RIGHT"):
-        what = "full-outer" if join.kind == "OUTER" else "right-outer"
-        message = f"Invalid join type: {what} join not supported for stream-table join. Got {join.text}."
+def _on_right_key(join: JoinOn) -> bool:
+    return _key_of(join.right) == (join.right_expression,)
+
+
+def _check_stream_table(join: JoinOn, clause: FromClause) -> None:
+    if join.kind == "OUTER":
+        message = (
+            f"Invalid join type: full-outer join not supported for stream-table join. Got {join.text(clause.sources)}."
+        )
         raise SqlStatementError(message)
-    if not on_right_key:
+    if not _on_right_key(join):
         message = (
             "Invalid join condition: stream-table joins require to join on the table's primary key. "
             f"Got {join.condition}."
@@ -231,8 +258,8 @@ def _check_stream_table(join: JoinOn, *, on_right_key: bool) -> None:
         raise SqlStatementError(message)
 
 
-def _check_table_table(join: JoinOn, *, on_right_key: bool, is_first: bool) -> None:
-    if not on_right_key:
+def _check_table_table(join: JoinOn, clause: FromClause) -> None:
+    if not _on_right_key(join):
         message = (
             "Invalid join condition: table-table joins require to join on the primary key of the right input table. "
             f"Got {join.condition}."
@@ -240,15 +267,47 @@ def _check_table_table(join: JoinOn, *, on_right_key: bool, is_first: bool) -> N
         raise SqlStatementError(message)
     if not join.foreign_key:
         return
-    if not is_first:
+    if join.kind == "OUTER":
+        message = (
+            "Invalid join type: full-outer join not supported for foreign-key table-table join. "
+            f"Got {join.text(clause.sources)}."
+        )
+        raise SqlStatementError(message)
+    if join is not clause.joins[0]:
         message = (
             "Invalid join condition: foreign-key table-table joins are not supported as part of n-way joins. "
             f"Got {join.condition}."
         )
         raise SqlStatementError(message)
-    if join.kind == "RIGHT":
-        message = "RIGHT OUTER JOIN on a foreign key is not supported"
-        raise SqlStatementError(message)
-    if join.kind == "OUTER":
-        message = f"Invalid join type: full-outer join not supported for foreign-key table-table join. Got {join.text}."
-        raise SqlStatementError(message)
+
+
+def check_join_kinds(clause: FromClause) -> None:
+    """Raises if a join has a WITHIN clause that it must not have, lacks one, or is of a kind that cannot be run."""
+    for join in clause.joins:
+        if not clause.is_table and not join.right.is_table:
+            if join.within is None:
+                message = (
+                    "Stream-Stream joins must have a WITHIN clause specified. None was provided. "
+                    "To learn about how to specify a WITHIN clause with a stream-stream join, please visit: "
+                    "https://docs.ksqldb.io/en/latest/developer-guide/joins/join-streams-and-tables"
+                )
+                raise SqlStatementError(message)
+            continue
+        if join.within is not None:
+            what, short, again = (
+                ("Table-Table", "i.e.", "Table-Table join") if clause.is_table else ("Stream-Table", "ie.", "join")
+            )
+            message = (
+                f"A window definition was provided for a {what} join. These joins are not windowed. Please drop the "
+                f"window definition ({short} the WITHIN clause) and try to execute your {again} again."
+            )
+            raise SqlStatementError(message, position=join.within.position)
+        if join.kind == "RIGHT" and not clause.is_table:
+            message = (
+                f"Invalid join type encountered: {KINDS[join.kind]}. A stream is joined with a table by [INNER] JOIN "
+                f"or LEFT [OUTER] JOIN. Got {join.text(clause.sources)}."
+            )
+            raise SqlStatementError(message)
+        if join.kind == "RIGHT" and join.foreign_key:
+            message = "RIGHT OUTER JOIN on a foreign key is not supported"
+            raise SqlStatementError(message)

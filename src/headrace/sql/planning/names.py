@@ -52,6 +52,16 @@ def numbered(name: str) -> Iterator[str]:
         yield f"{name}_{number}"
 
 
+def is_synthetic_key(name: str) -> bool:
+    """Whether a join could have a key of that name.
+
+    >>> is_synthetic_key("ROWKEY_2"), is_synthetic_key("ROWKEYS")
+    (True, False)
+    """
+    rest = name.removeprefix(SYNTHETIC_KEY)
+    return rest != name and (not rest or (rest[0] == "_" and rest[1:].isdecimal()))
+
+
 def synthetic_key(taken: Iterable[str]) -> str:
     """Returns the name of a key that no source has: ROWKEY, or with a number behind it if that is a column.
 

@@ -12,8 +12,8 @@ from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.planning import checks
 from headrace.sql.planning.aggregation import aggregated
 from headrace.sql.planning.grouping import Grouping, Groups, check_row_functions, check_ungrouped
-from headrace.sql.planning.joining import joined_sources
-from headrace.sql.planning.joins import from_clause
+from headrace.sql.planning.joining import join_key_types, joined_sources
+from headrace.sql.planning.joins import check_join_kinds, check_joins, from_clause
 from headrace.sql.planning.keys import ordered_key, partitioned
 from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import (
@@ -40,7 +40,7 @@ from headrace.sql.planning.table_functions import TableFunctions
 from headrace.sql.planning.tree import references
 from headrace.sql.planning.typing import Typing, shown_without_quotes
 from headrace.sql.schema import Column, Namespace, Schema
-from headrace.sql.syntax.nodes import ColumnReference, Expression
+from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
 from headrace.sql.syntax.statements import Query
 from headrace.sql.types import SqlType
 
@@ -98,25 +98,30 @@ class _Planner:
         for one in query.partition_by:
             check_row_functions(one, "PARTITION BY", self._functions)
         partition_by = tuple(self._sources.qualified(one, "PARTITION BY") for one in query.partition_by)
+        checks.check_partition_by(query, partition_by, clause, self._key_names())
         selected = SelectClause(query, self._sources, partition_by, self._type_of).selected()
         group_by = groups.keys()
+        check_joins(clause)
+        key_types = join_key_types(clause, self._typing, self._everything)
+        if where is not None:
+            self._typing.predicate(self._sources.internal(where), self._everything, "WHERE")
         checks.check_functions((one.expression for one in selected), self._functions)
         table_functions = TableFunctions(self._functions, self._typing, self._sources)
         selected = table_functions.extracted(selected)
         if table_functions.calls:
             checks.check_table_functions(is_table=clause.is_table, grouped=bool(query.group_by))
         if not group_by:
-            check_ungrouped(query, selected, self._sources, self._functions, self._sink.kind)
+            check_ungrouped(query, selected, self._sources, self._functions)
             self._check_types(selected, table_functions)
         grouping = groups.grouping(group_by, selected) if group_by else None
         is_table = grouping is not None or clause.is_table
-        checks.check_kind(self._sink, is_table=is_table)
         projection = self._projection(selected, partition_by, grouping, groups)
         checks.check_values(projection)
         needed = self._needed(projection, where, partition_by, grouping, table_functions.calls)
-        key_format = sink_key_format(self._sink, self._leftmost, self._settings, has_key=bool(projection.key))
+        key_format = self._sink_key_format(projection)
+        check_join_kinds(clause)
 
-        step = joined_sources(clause, self._read(needed), self._typing, self._everything, needed)
+        step = joined_sources(clause, self._read(needed), self._typing, key_types, needed)
         if where is not None:
             step = self._filter(step, self._sources.internal(where), "WHERE")
         if partition_by:
@@ -140,10 +145,20 @@ class _Planner:
             )
             if grouping.having is not None:
                 step = self._having(step, grouping)
-        return self._finished(step, projection, expressions)
+        made = self._finished(step, projection, expressions)
+        checks.check_kind(self._sink, is_table=is_table)
+        return made
 
     def _source(self, name: str) -> SourceDefinition:
         return self._catalog.source(name)
+
+    def _key_names(self) -> list[str]:
+        """Returns the internal names of the columns that hold the key of a single source."""
+        source = self._sources.items[0]
+        return [
+            self._sources.internal_name(ColumnReference(column.name, source.alias))
+            for column in source.definition.schema.key
+        ]
 
     def _type_of(self, expression: Expression) -> SqlType:
         return self._typing.column_type(self._sources.internal(expression), self._everything)
@@ -163,7 +178,7 @@ class _Planner:
     ) -> Projection:
         name = self._sink.name
         if grouping is not None:
-            return keyed_by_groups(selected, grouping.keys, groups.key_texts(grouping.keys), name)
+            return keyed_by_groups(selected, grouping.keys, groups.key_texts, name)
         if partition_by:
             return keyed_by_expressions(selected, partition_by, name)
         if self._sources.is_join:
@@ -233,7 +248,12 @@ class _Planner:
         if existing is None:
             value_format = sink_value_format(self._sink, self._leftmost, self._settings)
             sink = sink_definition(
-                self._sink, schema, self._key_format(step), value_format, self._settings, is_table=step.is_table
+                self._sink,
+                schema,
+                self._key_format(step, projection),
+                value_format,
+                self._settings,
+                is_table=step.is_table,
             )
         else:
             check_insert(existing, schema, is_table=step.is_table)
@@ -265,9 +285,17 @@ class _Planner:
     def _leftmost(self) -> SourceDefinition:
         return self._sources.items[0].definition
 
-    def _key_format(self, step: Step) -> KeyFormat:
-        chosen = sink_key_format(self._sink, self._leftmost, self._settings, has_key=bool(step.key))
-        return replace(chosen, window=step.key_format.window)
+    def _sink_key_format(self, projection: Projection) -> KeyFormat:
+        return sink_key_format(
+            self._sink,
+            self._leftmost,
+            self._settings,
+            has_key=bool(projection.key),
+            takes_key_away=self._query.partition_by == (Literal(None),),
+        )
+
+    def _key_format(self, step: Step, projection: Projection) -> KeyFormat:
+        return replace(self._sink_key_format(projection), window=step.key_format.window)
 
 
 def everything_in(sources: Sources) -> Layout:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headrace.sql.errors import SqlStatementError
@@ -11,8 +11,6 @@ from headrace.sql.planning.select import Selected
 from headrace.sql.planning.sources import listed
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
 from headrace.sql.syntax.writing import expression_text, name_text
-
-_MISSING = "Key missing from projection (ie, SELECT). See https://cnfl.io/2LV7ouS.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +50,7 @@ def keyed_by_join(selected: Sequence[Selected], clause: FromClause, sink: str) -
     if sources.synthetic_key is not None:
         name = sources.synthetic_key
         if not _having(selected, ColumnReference(name)):
-            note = (
-                f"\n{name} was added as a synthetic key column because the join criteria did not match any source "
-                "column. This expression must be included in the projection and may be aliased."
-            )
-            raise _missing(sink, "join expression", [name], "or", note)
+            raise _missing(sink, "join expression", [name], "or", synthetic=True)
         return _without(selected, [_only(selected, ColumnReference(name), name)])
     found = [key for key in clause.viable_keys if _having(selected, key)]
     if not found:
@@ -90,11 +84,15 @@ def keyed_by_expressions(selected: Sequence[Selected], keys: Sequence[Expression
 
 
 def keyed_by_groups(
-    selected: Sequence[Selected], keys: Sequence[Expression], texts: Sequence[str], sink: str
+    selected: Sequence[Selected],
+    keys: Sequence[Expression],
+    texts: Callable[[Sequence[Expression]], list[str]],
+    sink: str,
 ) -> Projection:
-    """Returns the projection of a query with GROUP BY; ``texts`` are the grouping expressions as messages show them."""
-    if any(not _having(selected, key) for key in keys):
-        raise _missing(sink, "grouping expression", list(texts), "and")
+    """Returns the projection of a query with GROUP BY; ``texts`` gives expressions as messages show them."""
+    missing = [key for key in keys if not _having(selected, key)]
+    if missing:
+        raise _missing(sink, "grouping expression", texts(missing), "and")
     for key in keys:
         _check_repeated(_having(selected, key))
     return _without(selected, [_having(selected, key)[0] for key in keys])
@@ -141,11 +139,20 @@ def _without(selected: Sequence[Selected], key: Sequence[Selected]) -> Projectio
     return Projection(tuple(key), tuple(one for one in selected if id(one) not in taken))
 
 
-def _missing(sink: str, what: str, names: list[str], word: str, note: str = "") -> SqlStatementError:
+def _missing(sink: str, what: str, names: list[str], word: str, *, synthetic: bool = False) -> SqlStatementError:
     several = "s" if len(names) > 1 else ""
     example = ", ".join(names) if word == "and" else names[0]
+    keys = "Keys" if several and word == "and" else "Key"
+    more, note = "", ""
+    if synthetic:
+        more = "See https://cnfl.io/2LV7ouS."
+        note = (
+            f"\n{names[0]} was added as a synthetic key column because the join criteria did not match any source "
+            "column. This expression must be included in the projection and may be aliased. "
+        )
     message = (
-        f"{_MISSING}The query used to build `{sink}` must include the {what}{several} {listed(names, word)} "
+        f"{keys} missing from projection (ie, SELECT). {more}\n"
+        f"The query used to build `{sink}` must include the {what}{several} {listed(names, word)} "
         f"in its projection (eg, SELECT {example}...).{note}"
     )
     return SqlStatementError(message)

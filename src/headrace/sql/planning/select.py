@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.planning.names import NameGenerator, joined
 from headrace.sql.planning.sources import FromSource, Sources
-from headrace.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Namespace
+from headrace.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS
 from headrace.sql.syntax.nodes import ColumnReference, Expression, FieldAccess, Literal
 from headrace.sql.syntax.statements import Query, SelectAll, SelectFields, SelectItem
 from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import SqlStruct, SqlType
 
 _RESERVED = frozenset(PSEUDO_COLUMNS) | frozenset(WINDOW_BOUNDS)
-_NO_ALIASES = frozenset({"ROWPARTITION", "ROWOFFSET"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +61,22 @@ class SelectClause:
             struct = self._sources.qualified(item.struct, "SELECT")
             struct_type = self._type_of(struct)
             if not isinstance(struct_type, SqlStruct):
-                message = f"Cannot take all fields of {expression_text(struct)}: it is a {struct_type}, not a STRUCT"
-                raise SqlStatementError(message, position=item.position)
+                raise self._no_struct(struct, struct_type, item)
             for field in struct_type.fields:
-                yield Selected(FieldAccess(struct, field.name), self._names.field(field.name))
+                yield Selected(FieldAccess(struct, field.name), field.name)
         else:
             yield self._item(item)
 
     def _item(self, item: SelectItem) -> Selected:
         expression, name = item.expression, item.alias
-        if name in _NO_ALIASES:
-            message = f"`{name}` is a reserved column name. You cannot use it as an alias for a column."
+        reserved = None if name is None else next((one for one in _RESERVED if one == name.upper()), None)
+        if reserved and not (isinstance(expression, ColumnReference) and expression.name == reserved):
+            message = f"`{reserved}` is a reserved column name. You cannot use it as an alias for a column."
             raise SqlStatementError(message, position=item.position)
         if name is None and isinstance(expression, ColumnReference):
             name = expression.name
-            if self._sources.is_join and self._sources.clashing(name):
+            # The bounds of windows are told apart by their aliases only.
+            if self._sources.is_join and name not in WINDOW_BOUNDS and self._sources.clashing(name):
                 expression = self._sources.resolve(expression, "SELECT")
                 name = joined(str(expression.source), name)
         if name in _RESERVED and not self._transient:
@@ -84,6 +84,15 @@ class SelectClause:
             raise SqlStatementError(message, position=item.position)
         expression = self._sources.qualified(expression, "SELECT", unknown=self._bounds)
         return Selected(expression, self.name_of(expression) if name is None else name)
+
+    def _no_struct(self, struct: Expression, found: SqlType, item: SelectFields) -> SqlStatementError:
+        if isinstance(struct, ColumnReference):
+            message = f"Column `{self._sources.internal_name(struct)}` is not a STRUCT type."
+        elif isinstance(struct, FieldAccess):
+            message = f"Field {struct.name} is not a STRUCT type."
+        else:
+            message = f"Unsupported struct column expression: {expression_text(struct)} is no STRUCT."
+        return SqlStatementError(f"{message} It is of type {found}.", position=item.position)
 
     def name_of(self, expression: Expression) -> str:
         """Returns the name of an expression without alias."""
@@ -106,7 +115,7 @@ class SelectClause:
             yield Selected(key, self.name_of(key))
         for source in self._sources.items:
             schema = source.definition.schema
-            values = [column.name for column in schema if column.namespace is not Namespace.KEY]
+            values = [column.name for column in (*schema.value, *schema.headers)]
             pseudo = list(PSEUDO_COLUMNS) if self._sources.is_join else []
             for name in (*values, *pseudo, *(column.name for column in schema.key)):
                 column = self._column(source, name)

@@ -21,20 +21,28 @@ from headrace.sql.types import SqlType
 
 
 def sink_key_format(
-    request: SinkRequest, source: SourceDefinition, settings: Mapping[str, object], *, has_key: bool
+    request: SinkRequest,
+    source: SourceDefinition,
+    settings: Mapping[str, object],
+    *,
+    has_key: bool,
+    takes_key_away: bool,
 ) -> KeyFormat:
-    """Returns the key's format: that of the statement, else that of the leftmost source, else the default."""
+    """Returns the key's format: that of the statement, else that of the leftmost source, else the default.
+
+    ``takes_key_away`` says that the query gives rows a key of no columns: PARTITION BY NULL.
+    """
     given = request.properties
     if request.existing is not None:
         return KeyFormat(request.existing.key_format, request.existing.key_options)
-    if not has_key:
-        explicit = None if given.format is not None else given.key_format
+    if takes_key_away:
+        explicit = given.key_format
         if explicit is not None and format_named(explicit).name != "NONE":
             message = "Key format specified for stream without key columns."
             raise SqlStatementError(message)
         return KeyFormat("NONE", FormatOptions())
     inherited = source.key_format
-    if inherited == "NONE":
+    if inherited == "NONE" and has_key:
         inherited = str(settings.get(KEY_FORMAT_SETTING) or "KAFKA")
     name = format_named(given.key_format or inherited).name
     options = given.key_options(_inherited(source.key_options, name, source.key_format))
@@ -50,11 +58,15 @@ def sink_value_format(request: SinkRequest, source: SourceDefinition, settings: 
 
 
 def _inherited(options: FormatOptions, name: str, source: str) -> FormatOptions:
-    """Returns what a sink takes over from its source: how to delimit and what null is, if the format is the same."""
+    """Returns what a sink takes over from its source, if the format is the same.
+
+    That is how to delimit, what null is, and the name of a Protobuf message.
+    """
     if name != source:
         return FormatOptions(registry=options.registry)
     return FormatOptions(
         delimiter=options.delimiter,
+        schema_full_name=options.schema_full_name if name == "PROTOBUF" else None,
         nullable_representation=options.nullable_representation,
         registry=options.registry,
     )
@@ -96,8 +108,8 @@ def check_insert(existing: SourceDefinition, schema: Schema, *, is_table: bool) 
     if is_table or existing.is_table:
         kind = "TABLE" if is_table else "STREAM"
         message = (
-            f"Incompatible data sink and query result. Data sink ({existing.name}) type is {existing.kind} "
-            f"but select query result is {kind}."
+            f"Incompatible data sink and query result. Data sink ({existing.name}) type is K{existing.kind} "
+            f"but select query result is K{kind}."
         )
         raise SqlStatementError(message)
     target = Schema((*existing.schema.key, *existing.schema.value))

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from headrace.sql.catalog import SourceDefinition
-from headrace.sql.errors import Position, SqlStatementError
-from headrace.sql.planning.names import joined
-from headrace.sql.planning.tree import replaced
+from headrace.sql.errors import Position, SqlParseError, SqlStatementError, suggestion
+from headrace.sql.planning.names import is_synthetic_key, joined
+from headrace.sql.planning.tree import replaced, walk
 from headrace.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Column, Namespace
-from headrace.sql.syntax.nodes import ColumnReference, Expression, Node
-from headrace.sql.syntax.writing import expression_text, name_text
+from headrace.sql.syntax.nodes import ColumnReference, Expression, Lambda, Node
+from headrace.sql.syntax.writing import expression_text
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class FromSource:
 
     @cached_property
     def starred(self) -> tuple[str, ...]:
-        """The columns that ``*`` stands for: keys, the window's bounds, then the others as they were declared."""
+        """The columns that ``*`` stands for: keys, the window's bounds, values, headers."""
         schema = self.definition.schema
         bounds = tuple(WINDOW_BOUNDS) if self.is_windowed else ()
-        others = (column.name for column in schema if column.namespace is not Namespace.KEY)
+        others = (column.name for column in (*schema.value, *schema.headers))
         return (*(column.name for column in schema.key), *bounds, *others)
 
     def is_key(self, name: str) -> bool:
@@ -87,9 +87,14 @@ class Sources:
             return self.items
         found = self.find(alias)
         if found is None:
-            message = f"'{alias}' is not a valid stream/table name or alias."
-            raise SqlStatementError(message)
+            raise self.unknown_source(alias)
         return (found,)
+
+    def unknown_source(self, alias: str, position: Position | None = None) -> SqlParseError:
+        """Returns the error for a name in front of a column that is none of the sources."""
+        hint = suggestion(alias, (item.alias for item in self.items))
+        message = f"Failed to prepare statement: '{alias}' is not a valid stream/table name or alias.{hint}"
+        return SqlParseError(message, position=position)
 
     def all_columns(self) -> list[str]:
         """Returns the names of all columns of all sources."""
@@ -122,11 +127,25 @@ class Sources:
         """
 
         def with_source(node: Node) -> Expression | None:
+            if isinstance(node, Lambda):
+                self._check_parameters(node)
             if not isinstance(node, ColumnReference):
                 return None
             return self.resolve(node, clause, unknown=unknown)
 
         return replaced(expression, with_source)
+
+    def _check_parameters(self, node: Lambda) -> None:
+        columns = {column.name for item in self.items for column in item.definition.schema}
+        for parameter in node.parameters:
+            if parameter in columns:
+                message = f"Lambda function argument can't be a column name: {parameter}"
+                raise SqlStatementError(message, position=node.position)
+        inner = (one for one in walk(node.body) if isinstance(one, Lambda))
+        again = next((name for one in inner for name in one.parameters if name in node.parameters), None)
+        if again is not None:
+            message = f"Reusing lambda arguments in nested lambda is not allowed: {again}"
+            raise SqlStatementError(message, position=node.position)
 
     def resolve(
         self, reference: ColumnReference, clause: str, *, unknown: frozenset[str] = frozenset()
@@ -145,12 +164,17 @@ class Sources:
             return replace(reference, source=None)
         if reference.source is None and reference.name == self.synthetic_key:
             return reference
-        message = f"{place(reference.position)}{clause} column '{expression_text(reference)}' cannot be resolved."
-        if clause in ("WHERE", "GROUP BY", "PARTITION BY") and reference.source is None:
-            name = name_text(reference.name)
-            message += f" '{name}' must be a column in the source schema since {clause} is applied on the input."
         if reference.source is not None and self.find(reference.source) is None:
-            message += f" '{name_text(reference.source)}' is not a valid stream/table name or alias."
+            raise self.unknown_source(reference.source, reference.position)
+        shown = expression_text(reference)
+        what = f"{clause} column"
+        if clause == "SELECT" and self.is_join and reference.source is None and is_synthetic_key(reference.name):
+            what = "Column"  # that of another join
+        message = f"{place(reference.position)}{what} '{shown}' cannot be resolved."
+        if clause in ("WHERE", "GROUP BY", "PARTITION BY"):
+            message += f" '{shown}' must be a column in the source schema since {clause} is applied on the input."
+        items = self.items if reference.source is None else (self[reference.source],)
+        message += suggestion(reference.name, (name for item in items for name in item.columns))
         raise SqlStatementError(message, position=reference.position)
 
 

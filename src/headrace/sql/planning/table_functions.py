@@ -12,10 +12,10 @@ from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import FlatMap, Step
 from headrace.sql.planning.select import Selected
 from headrace.sql.planning.sources import Sources
-from headrace.sql.planning.tree import calls, replaced
+from headrace.sql.planning.tree import calls, replaced, walk
 from headrace.sql.planning.typing import Typing
 from headrace.sql.schema import Column
-from headrace.sql.syntax.nodes import Call, ColumnReference, Expression, Node
+from headrace.sql.syntax.nodes import Call, Case, ColumnReference, Expression, Node
 from headrace.sql.syntax.writing import expression_text
 
 
@@ -34,13 +34,19 @@ class TableFunctions:
         return tuple(replace(one, expression=self._without_calls(one.expression)) for one in selected)
 
     def _without_calls(self, expression: Expression) -> Expression:
+        for case in walk(expression):
+            if isinstance(case, Case) and any(self._functions.is_table(call.name) for call in calls(case)):
+                message = f"Table functions cannot be used in CASE: {expression_text(case)}"
+                raise SqlStatementError(message, position=case.position)
+
         def column(node: Node) -> Expression | None:
             if not isinstance(node, Call) or not self._functions.is_table(node.name):
                 return None
-            inner = (call for argument in node.arguments for call in calls(argument))
-            if any(self._functions.is_table(call.name) for call in inner):
-                message = f"Table functions can not be nested: {expression_text(node)}"
-                raise SqlStatementError(message, position=node.position)
+            within = (call for argument in node.arguments for call in calls(argument))
+            inner = next((call for call in within if self._functions.is_table(call.name)), None)
+            if inner is not None:
+                message = f"Table functions cannot be nested: `{node.name}`(`{inner.name}`())"
+                raise SqlStatementError(message, position=inner.position)
             self.calls.append(node)
             return ColumnReference(f"KSQL_SYNTH_{len(self.calls) - 1}", position=node.position)
 

@@ -38,10 +38,13 @@ def pull(statement: SelectQuery, context: QueryContext) -> PullResult:
     except SqlError as error:
         if error.statement is None:
             error.statement = statement.text
+        error.locate(statement.text, statement.position)
         raise
     except RecursionError as error:
         message = "The statement is nested too deeply; write long chains of OR as IN (…)."
-        raise SqlStatementError(message, statement=statement.text) from error
+        failure = SqlStatementError(message, statement=statement.text)
+        failure.locate(statement.text, statement.position)
+        raise failure from error
 
 
 __all__ = ["pull"]

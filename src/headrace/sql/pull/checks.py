@@ -10,7 +10,7 @@ from headrace.sql.errors import Position, SqlParseError, SqlStatementError
 from headrace.sql.planning.tree import references
 from headrace.sql.pull.scan_rules import HELP, is_on
 from headrace.sql.syntax.nodes import Expression
-from headrace.sql.syntax.statements import Query, SelectItem, SelectQuery
+from headrace.sql.syntax.statements import Query, SelectAll, SelectItem, SelectQuery
 
 PULL_QUERIES = "ksql.pull.queries.enable"
 STREAMS = "ksql.query.pull.stream.enabled"
@@ -51,6 +51,8 @@ def check_clauses(statement: SelectQuery, sources: Sequence[SourceDefinition], s
     _check_places("WHERE", [] if query.where is None else [query.where])
     if query.limit is not None:
         _check_limit(query.limit, settings)
+    if sources[0].is_table and not extended and len(query.select) > 1:
+        _check_star(query)
     if query.offset is not None and query.offset < 0:
         message = "OFFSET must not be negative."
         raise SqlStatementError(message)
@@ -63,6 +65,13 @@ def _check_places(clause: str, expressions: Iterable[Expression]) -> None:
         names = ", ".join(found)
         message = f"Pull queries don't support the following columns in {clause} clauses: {names}\n{HELP.strip()}"
         raise SqlStatementError(message)
+
+
+def _check_star(query: Query) -> None:
+    for item in query.select:
+        if isinstance(item, SelectAll):
+            message = "Pull queries only support wildcards in the projects if they are the only expression"
+            raise SqlStatementError(message, position=item.position)
 
 
 def _check_limit(limit: int, settings: Mapping[str, object]) -> None:

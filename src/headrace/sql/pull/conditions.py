@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.sql.planning.tree import references
-from headrace.sql.syntax.nodes import ColumnReference, Comparison, Expression, InList, Logical
+from headrace.sql.syntax.nodes import Between, ColumnReference, Comparison, Expression, InList, Logical
 from headrace.sql.syntax.writing import expression_text
 
 Conjunction = tuple[Expression, ...]
@@ -20,7 +20,7 @@ class TooManyAlternatives(Exception):
 
 
 def alternatives(condition: Expression) -> list[Conjunction]:
-    """Returns the alternatives of a condition; ``x IN (…)`` is one for each item.
+    """Returns the alternatives of a condition; ``x IN (…)`` is one for each item, BETWEEN is two conditions.
 
     >>> from headrace.sql.syntax.parser import parse_expression
     >>> [shown(each) for each in alternatives(parse_expression("A IN (1, 2) AND B = 3"))]
@@ -34,6 +34,11 @@ def alternatives(condition: Expression) -> list[Conjunction]:
             if len(left) * len(right) > _MOST:
                 raise TooManyAlternatives
             found = [one + other for one in left for other in right]
+        case Between(negated=False):
+            position = condition.position
+            low = Comparison(">=", condition.operand, condition.low, position=position)
+            high = Comparison("<=", condition.operand, condition.high, position=position)
+            found = [(low, high)]
         case InList(negated=False):
             position = condition.position
             found = [(Comparison("=", condition.operand, item, position=position),) for item in condition.items]

@@ -21,7 +21,7 @@ from headrace.sql.pull.conditions import (
     is_constant,
 )
 from headrace.sql.schema import WINDOW_BOUNDS, Column
-from headrace.sql.syntax.nodes import Between, Comparison, Expression
+from headrace.sql.syntax.nodes import Comparison, Expression
 from headrace.sql.syntax.writing import expression_text, name_text
 from headrace.sql.types import BIGINT, INTEGER, STRING
 
@@ -132,10 +132,6 @@ class KeyConditions:
         found = self._key_comparison(condition)
         if found is not None and found[1] in RANGES:
             return [(found[1], found[2])]
-        if isinstance(condition, Between) and not condition.negated:
-            low = self._key_comparison(Comparison(">=", condition.operand, condition.low))
-            high = self._key_comparison(Comparison("<=", condition.operand, condition.high))
-            return [(each[1], each[2]) for each in (low, high) if each is not None]
         return []
 
     def _limit(self, column: Column, node: Expression) -> Any:

@@ -9,11 +9,12 @@ from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.expressions import RowPredicate
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.tree import references, walk
+from headrace.sql.pull.checks import EXTENSIONS
 from headrace.sql.pull.conditions import conjunction, conjuncts
 from headrace.sql.pull.keys import Access, KeyConditions
 from headrace.sql.pull.ordering import ordered, page
 from headrace.sql.pull.prepared import prepared_query
-from headrace.sql.pull.scan_rules import TABLE_SCANS, check_like, check_without_scans, is_on
+from headrace.sql.pull.scan_rules import TABLE_SCANS, check_condition, check_like, is_on
 from headrace.sql.results import QueryContext, ResultRow
 from headrace.sql.syntax.nodes import Like
 from headrace.sql.syntax.statements import Query
@@ -50,10 +51,11 @@ class TableQuery:
             raise SqlStatementError(message, position=error.position) from error
 
     def _check_scan(self, context: QueryContext) -> None:
-        if is_on(context.settings, TABLE_SCANS) or self._sources.is_join:
+        extended = is_on(context.settings, EXTENSIONS)
+        if self._sources.is_join or (extended and is_on(context.settings, TABLE_SCANS)):
             return
         condition = None if self._where is None else self._sources.internal(self._where)
-        check_without_scans(condition, self._sources.items[0].definition, context.settings)
+        check_condition(condition, self._sources.items[0].definition, context.settings)
 
     def _access_to(self, item: FromSource) -> Access | None:
         """Returns where rows of the first table can be, by the conditions that speak of it alone."""

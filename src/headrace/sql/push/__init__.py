@@ -49,10 +49,13 @@ def push(statement: SelectQuery, context: QueryContext) -> PushQuery:
     except SqlError as error:
         if error.statement is None:
             error.statement = statement.text
+        error.locate(statement.text, statement.position)
         raise
     except RecursionError as error:
         message = "The statement is nested too deeply; write long chains of OR as IN (…)."
-        raise SqlStatementError(message, statement=statement.text) from error
+        failure = SqlStatementError(message, statement=statement.text)
+        failure.locate(statement.text, statement.position)
+        raise failure from error
 
 
 def _check(query: Query) -> None:

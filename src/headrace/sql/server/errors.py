@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.sql.errors import SqlError
+from headrace.sql.errors import Position, SqlError
 from headrace.sql.server.entities.entity import Entity
 
 BAD_REQUEST = 40000
@@ -13,6 +13,7 @@ BAD_STATEMENT = 40001
 USE_QUERY_ENDPOINT = 40002
 TOO_MANY_PUSH_QUERIES = 40003
 NOT_FOUND = 40400
+NOT_ACCEPTABLE = 40600
 TOO_LARGE = 41300
 ASSERTION_FAILED = 41700
 NO_SCHEMA_REGISTRY = 42801
@@ -26,13 +27,22 @@ class RequestError(Exception):
     """A request that fails. The status of HTTP is the first three digits of the number."""
 
     def __init__(
-        self, code: int, message: str, *, statement: str | None = None, entities: Sequence[Entity] = ()
+        self,
+        code: int,
+        message: str,
+        *,
+        statement: str | None = None,
+        entities: Sequence[Entity] = (),
+        position: Position | None = None,
+        excerpt: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.statement = statement
         self.entities = tuple(entities)
+        self.position = position
+        self.excerpt = excerpt
 
     @property
     def status(self) -> int:
@@ -41,10 +51,16 @@ class RequestError(Exception):
     def to_json(self) -> dict[str, Any]:
         """Returns the error as it is sent: that of a statement has its text, and what came before it.
 
+        Beyond ksqlDB, it has the line and the column at which it is wrong, and an excerpt of the text.
+
         >>> RequestError(40001, "X does not exist.", statement="DROP TYPE X;").to_json()["@type"]
         'statement_error'
         """
-        content = {"@type": "generic_error", "error_code": self.code, "message": self.message}
+        content: dict[str, Any] = {"@type": "generic_error", "error_code": self.code, "message": self.message}
+        if self.position is not None:
+            content |= {"line": self.position.line, "column": self.position.column}
+        if self.excerpt is not None:
+            content["excerpt"] = self.excerpt
         if self.statement is None:
             return content
         entities = [entity.to_json() for entity in self.entities]
@@ -53,7 +69,14 @@ class RequestError(Exception):
 
 def of_statement(error: SqlError, text: str, entities: Sequence[Entity] = ()) -> RequestError:
     """Returns the error of a statement that cannot be carried out."""
-    return RequestError(BAD_STATEMENT, error.message, statement=terminated(text), entities=entities)
+    return RequestError(
+        BAD_STATEMENT,
+        error.message,
+        statement=terminated(text),
+        entities=entities,
+        position=error.position,
+        excerpt=error.excerpt,
+    )
 
 
 def terminated(text: str) -> str:

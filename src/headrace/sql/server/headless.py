@@ -53,7 +53,9 @@ def run_file(service: SqlService, path: Path) -> None:
             service.run_without_commands([statement], settings)
         except SqlError as error:
             message = f"{path}: {error.message}"
-            raise SqlStatementError(message, position=error.position, statement=statement.text) from error
+            failure = SqlStatementError(message, position=error.position, statement=statement.text)
+            failure.excerpt = error.excerpt
+            raise failure from error
 
 
 def _statements(text: str, session: Session, path: Path) -> Iterator[tuple[Statement, dict[str, object]]]:

@@ -12,6 +12,7 @@ from struct import unpack
 
 from headrace.errors import UnknownTopicError, did_you_mean
 from headrace.serdes.registry.registry import SchemaRegistry
+from headrace.sql.catalog import WindowDefinition
 from headrace.sql.formats.format import Target
 from headrace.sql.formats.registered_json import json_of, registered_format
 from headrace.sql.server.errors import BAD_STATEMENT, RequestError, terminated
@@ -21,6 +22,7 @@ from headrace.topics.log import Offsets, TopicLog
 logger = logging.getLogger(__name__)
 
 _WAIT = timedelta(milliseconds=200)
+_TIME_BYTES = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -33,9 +35,16 @@ class Printed:
 
 
 def print_topic(
-    statement: PrintTopic, log: TopicLog, registry: SchemaRegistry | None, stopping: threading.Event
+    statement: PrintTopic,
+    log: TopicLog,
+    registry: SchemaRegistry | None,
+    stopping: threading.Event,
+    window: WindowDefinition | None = None,
 ) -> Printed:
-    """Begins to print a topic; with a registry, records that were written with its schemas are shown as JSON."""
+    """Begins to print a topic; with a registry, records that were written with its schemas are shown as JSON.
+
+    ``window`` says how the keys of the topic are windowed, if they are.
+    """
     try:
         partitions = log.describe_topic(statement.topic).partitions
     except UnknownTopicError as error:
@@ -45,6 +54,8 @@ def print_topic(
     targets = [(statement.topic, partition) for partition in range(partitions)]
     positions = log.begin_offsets(targets) if statement.from_beginning else log.end_offsets(targets)
     keys, values = (_Guess(registry, Target(statement.topic, is_key)) for is_key in (True, False))
+    if window is not None:
+        keys = _WindowedGuess(registry, Target(statement.topic, is_key=True), window)
     return Printed(_lines(statement, log, dict(positions), stopping, keys, values), stopping)
 
 
@@ -121,6 +132,37 @@ class _Guess:
             logger.debug("a record of '%s' is shown without its schema: %s", self._target.topic, error)
             return None
         return "<null>" if shown is None else shown.decode()
+
+
+class _WindowedGuess(_Guess):
+    """The same for keys in windows: the key itself, then the window's start, of sessions its end before that."""
+
+    def __init__(self, registry: SchemaRegistry | None, target: Target, window: WindowDefinition) -> None:
+        super().__init__(registry, target)
+        self._window = window
+        self._size_ms = None if window.size is None else window.size // timedelta(milliseconds=1)
+
+    def format(self, data: bytes | None) -> str:
+        plain = None if data is None else self._parts(data)
+        return super().format(data) if plain is None else f"{self._window.kind}({super().format(plain[0])})"
+
+    def shown(self, data: bytes | None) -> str:
+        parts = None if data is None else self._parts(data)
+        if parts is None:
+            return super().shown(data)
+        key, start_ms, end_ms = parts
+        return f"[{super().shown(key)}@{start_ms}/{end_ms}]"
+
+    def _parts(self, data: bytes) -> tuple[bytes, int, int] | None:
+        """Returns the key and the bounds of its window; None for bytes that are too few for that."""
+        size = _TIME_BYTES if self._size_ms is not None else 2 * _TIME_BYTES
+        if len(data) < size:
+            return None
+        key, bounds = data[:-size], data[-size:]
+        start_ms = int.from_bytes(bounds[-_TIME_BYTES:], "big", signed=True)
+        if self._size_ms is not None:
+            return key, start_ms, start_ms + self._size_ms
+        return key, start_ms, int.from_bytes(bounds[:_TIME_BYTES], "big", signed=True)
 
 
 def _is_json(data: bytes) -> bool:

@@ -34,8 +34,11 @@ class QueryEndpoint:
         """Starts the one query of a text; raises ``RequestError``."""
         statement = _statement(text, session)
         if isinstance(statement, PrintTopic):
+            self._service.catch_up()
             stopping = self._service.open_queries.printing()
-            return print_topic(statement, self._service.log, self._service.engine.registry, stopping)
+            engine = self._service.engine
+            window = engine.catalog.window_of(statement.topic)
+            return print_topic(statement, self._service.log, engine.registry, stopping, window)
         assert isinstance(statement, SelectQuery), "others were refused"
         self._service.catch_up()
         context = self._service.context(session.settings)
@@ -58,7 +61,7 @@ class QueryEndpoint:
             query: PushQuery = push(statement, context)
         except SqlError as error:
             # Clients know errors of push queries by this kind.
-            raise RequestError(BAD_REQUEST, error.message) from error
+            raise RequestError(BAD_REQUEST, error.message, position=error.position, excerpt=error.excerpt) from error
         return OpenQuery(
             query.id,
             query.schema,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from headrace.errors import StreamsError
 from headrace.sql.connect.configuration import masked_text
 from headrace.sql.engine import SqlEngine
-from headrace.sql.errors import SqlError
+from headrace.sql.errors import Position, SqlError, excerpt
 from headrace.sql.inserting import InsertedRecord, record_of
 from headrace.sql.server.asserting import assert_schema, assert_topic
 from headrace.sql.server.connectors import (
@@ -93,12 +93,8 @@ class Statements:
         for statement in _parsed(text, session, entities):
             try:
                 entity = self._carry_out(statement, session)
-            except SqlError as error:
-                raise of_statement(error, _shown(statement), entities) from error
-            except RequestError as error:
-                raise RequestError(error.code, error.message, statement=_shown(statement), entities=entities) from error
-            except StreamsError as error:
-                raise RequestError(SERVER_ERROR, str(error), statement=_shown(statement), entities=entities) from error
+            except (StreamsError, RequestError) as error:
+                raise _failed(error, statement, entities) from error
             if entity is not None:
                 entities.append(entity)
         if not entities and not text.strip():
@@ -110,10 +106,8 @@ class Statements:
         for statement in _parsed(text, session, []):
             try:
                 self._try(statement, session, engine)
-            except SqlError as error:
-                raise of_statement(error, _shown(statement)) from error
-            except RequestError as error:
-                raise RequestError(error.code, error.message, statement=_shown(statement)) from error
+            except (SqlError, RequestError) as error:
+                raise _failed(error, statement) from error
 
     def _try(self, statement: Statement, session: Session, engine: SqlEngine) -> None:
         if isinstance(statement, ControlQuery) and statement.action != "TERMINATE":
@@ -226,6 +220,25 @@ def _parsed(text: str, session: Session, entities: list[Entity]) -> Iterator[Sta
             yield parse_statement(substitute(part, session.variables))
         except SqlError as error:
             raise of_statement(error, part, entities) from error
+
+
+def _failed(error: StreamsError | RequestError, statement: Statement, entities: Sequence[Entity] = ()) -> RequestError:
+    """Returns the error of a statement as clients know it."""
+    text = _shown(statement)
+    written = text.removesuffix(";")
+    if isinstance(error, SqlError):
+        error.locate(written, statement.position)
+        return of_statement(error, text, entities)
+    code, message = (error.code, error.message) if isinstance(error, RequestError) else (SERVER_ERROR, str(error))
+    start = statement.position or Position(1, 1)
+    return RequestError(
+        code,
+        message,
+        statement=text,
+        entities=entities,
+        position=start,
+        excerpt=excerpt(written, start, start),
+    )
 
 
 def _shown(statement: Statement) -> str:

@@ -98,7 +98,9 @@ def tokenize(text: str) -> list[Token]:
     except TokenError as error:
         end = place.position(len(text))
         message = f"{end}: Syntax Error\nA quoted text or a comment is not closed.\nStatement: {text}"
-        raise SqlParseError(message, position=end, statement=text) from error
+        failure = SqlParseError(message, position=end, statement=text)
+        failure.locate(text, None)
+        raise failure from error
     tokens: list[Token] = []
     for token in found:
         kind = _LITERALS.get(token.token_type, Kind.SIGN)

@@ -119,7 +119,7 @@ def read_value(reader: Reader) -> Expression:
     left = _sum(reader)
     while reader.at("||"):
         position = reader.advance().position
-        left = Binary("+", left, _sum(reader), position=position)
+        left = Call("CONCAT", (left, _sum(reader)), position=position)
     return left
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import TypeVar
 
+from headrace.sql.errors import SqlError
 from headrace.sql.syntax.command_grammar import (
     read_assert,
     read_control,
@@ -143,8 +144,13 @@ def parse_type(text: str) -> TypeName:
 
 def _guarded(reader: Reader, read: Callable[[], T]) -> T:
     """Reads; what is nested deeper than this can follow is an error in the text, not of the reader."""
+    start = reader.position
     try:
         return read()
+    except SqlError as error:
+        error.position = error.position or start
+        error.locate(reader.text, None)
+        raise
     except RecursionError:
         problem = "The statement is nested too deeply"
     reader.fail(problem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from headrace.sql.errors import SqlParseError
 from headrace.sql.syntax.dialect import Kind
 from headrace.sql.syntax.expression_grammar import read_expression, read_primary, read_value
 from headrace.sql.syntax.nodes import Expression
@@ -34,8 +35,8 @@ def read_query(reader: Reader) -> Query:
         joins.append(_join(reader))
     window = _window(reader) if reader.at("WINDOW") else None
     where = read_expression(reader) if reader.accept("WHERE") else None
-    group_by = _several(reader) if reader.accept("GROUP", "BY") else ()
-    partition_by = _several(reader) if reader.accept("PARTITION", "BY") else ()
+    group_by = _several(reader, "GROUP BY") if reader.accept("GROUP", "BY") else ()
+    partition_by = _several(reader, "PARTITION BY") if reader.accept("PARTITION", "BY") else ()
     having = read_expression(reader) if reader.accept("HAVING") else None
     order_by = reader.listed(lambda: _ordering(reader)) if reader.accept("ORDER", "BY") else ()
     emit = None
@@ -171,12 +172,13 @@ def _window(reader: Reader) -> Window:
     return Window(kind, size, advance, retention, grace, alias, position=position)
 
 
-def _several(reader: Reader) -> tuple[Expression, ...]:
+def _several(reader: Reader, clause: str) -> tuple[Expression, ...]:
     """Reads the expressions of GROUP BY or PARTITION BY, with or without parentheses around all of them."""
     if _at_list_in_parentheses(reader):
-        reader.advance()
+        position = reader.advance().position
         if reader.accept(")"):
-            return ()
+            message = f"Failed to prepare statement: {clause} requires at least one expression"
+            raise SqlParseError(message, position=position, statement=reader.statement())
         return reader.listed(lambda: read_value(reader), close=")")
     return reader.listed(lambda: read_value(reader))
 

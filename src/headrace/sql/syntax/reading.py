@@ -185,7 +185,9 @@ class Reader:
         place = position or self.position
         said = problem or f"Syntax error at or near {self._shown()} at {place}"
         message = f"{place}: Syntax Error\n{said}\nStatement: {self.statement()}"
-        raise SqlParseError(message, position=place, statement=self.statement())
+        error = SqlParseError(message, position=place, statement=self.statement())
+        error.locate(self.text, None)
+        raise error
 
     def statement(self) -> str:
         """Returns the text of the statement that is read, with its semicolon."""

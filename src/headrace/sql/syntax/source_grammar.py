@@ -142,10 +142,11 @@ def _added_column(reader: Reader) -> ColumnDefinition:
 def read_insert(reader: Reader) -> Statement:
     """Reads ``INSERT INTO …``."""
     reader.expect("INSERT", "INTO")
+    position = reader.position
     target = reader.name()
     if reader.at("SELECT") or reader.at("WITH"):
         properties = read_properties(reader) if reader.at("WITH") else ()
-        return InsertInto(target, read_query(reader), properties)
+        return InsertInto(target, read_query(reader), properties, position)
     columns: tuple[str, ...] = ()
     if reader.accept("("):
         columns = reader.listed(reader.name, close=")")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
+from headrace.sql.errors import Position
 from headrace.sql.syntax.nodes import Expression, Literal, Node, TypeName
 
 Properties = tuple[tuple[str, Literal], ...]
@@ -141,6 +142,7 @@ class InsertInto(Statement):
     target: str
     query: Query
     properties: Properties = ()
+    target_position: Position | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ def _check_names(fields: tuple[StructField, ...]) -> None:
         other = known.setdefault(field.name, field)
         if other is not field:
             message = (
-                "Duplicate field names found in STRUCT: "
+                "Failed to prepare statement: Duplicate field names found in STRUCT: "
                 f"'`{other.name}` {other.type}' and '`{field.name}` {field.type}'"
             )
             raise SqlParseError(message)
@@ -148,11 +148,11 @@ def _decimal(reader: Reader) -> SqlType:
     scale = reader.integer()
     reader.expect(")")
     if precision < 1:
-        message = f"DECIMAL precision must be >= 1: DECIMAL({precision},{scale})"
-        raise SqlError(message, position=position)
+        message = f"Failed to prepare statement: DECIMAL precision must be >= 1: DECIMAL({precision},{scale})"
+        raise SqlParseError(message, position=position)
     if precision < scale:
-        message = f"DECIMAL precision must be >= scale: DECIMAL({precision},{scale})"
-        raise SqlError(message, position=position)
+        message = f"Failed to prepare statement: DECIMAL precision must be >= scale: DECIMAL({precision},{scale})"
+        raise SqlParseError(message, position=position)
     return DECIMAL(precision, scale)
 
 

@@ -29,4 +29,6 @@ def _value(text: str, match: re.Match[str], variables: Mapping[str, str]) -> str
         return variables[name]
     position = Text(text).position(match.start())
     message = f"{position}: '{match.group(1)}' is not a defined variable{did_you_mean(name, variables)}"
-    raise SqlParseError(message, position=position, statement=text)
+    error = SqlParseError(message, position=position, statement=text)
+    error.locate(text, None)
+    raise error

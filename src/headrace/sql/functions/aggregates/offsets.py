@@ -5,11 +5,11 @@ Each value is kept with a number that grows from row to row: when sessions merge
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.runtime.task_clock import task_clock_ms
 from headrace.sql.functions.definitions import Aggregate, AggregateFunction, AggregateOverload
 from headrace.sql.functions.signatures import signature
 from headrace.sql.types import ARRAY, BIGINT, STRING, STRUCT, SqlType, StructField
@@ -18,9 +18,12 @@ _last_number = 0
 
 
 def next_number() -> int:
-    """Returns a number larger than all before, also than those of earlier processes: it starts at the clock."""
+    """Returns a number larger than all before, also than those of earlier processes: it starts at the clock.
+
+    It is the clock of the query, which is the same for all processes that run its tasks.
+    """
     global _last_number
-    _last_number = max(_last_number + 1, time.time_ns() // 1000)
+    _last_number = max(_last_number + 1, task_clock_ms() * 1000)
     return _last_number
 
 

@@ -31,8 +31,12 @@ def parse_date(value: str, text: str) -> int:
 
 
 def parse_days(value: str, text: str) -> int:
-    """Returns the day of the date that a text means by a pattern."""
-    return _parsed(value, pattern_of(text)).days()
+    """Returns the day of the date that a text means by a pattern, which has to say year, month and day."""
+    found = _parsed(value, pattern_of(text))
+    if not ({"y", "M", "d"} <= found.numbers.keys() or {"y", "D"} <= found.numbers.keys()):
+        message = f"Text '{value}' is no whole date by the pattern '{text}': it needs a year, a month and a day"
+        raise ValueError(message)
+    return found.days()
 
 
 def parse_time(value: str, text: str) -> int:
@@ -41,7 +45,11 @@ def parse_time(value: str, text: str) -> int:
     if pattern.has_date:
         message = f"Time format contains date field: {text}"
         raise ValueError(message)
-    return _parsed(value, pattern).millis()
+    found = _parsed(value, pattern)
+    if not found.has_hour():
+        message = f"Text '{value}' is no time of day by the pattern '{text}': it needs an hour"
+        raise ValueError(message)
+    return found.millis()
 
 
 class Fields:
@@ -61,6 +69,10 @@ class Fields:
             message = f"no date: month {month}, day {day}"
             raise ValueError(message)
         return days_of(year, month, min(day, days_in_month(year, month)))
+
+    def has_hour(self) -> bool:
+        """Whether the hour of the day is known: one of twelve needs AM or PM."""
+        return bool({"A", "H"} & self.numbers.keys()) or {"h", "a"} <= self.numbers.keys()
 
     def millis(self) -> int:
         """Returns the time of day; what was not said is zero."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
@@ -12,7 +12,14 @@ from starlette.responses import Response
 
 from headrace.errors import StreamsError
 from headrace.sql.errors import SqlError
-from headrace.sql.server.errors import BAD_REQUEST, BAD_STATEMENT, SERVER_ERROR, TOO_LARGE, RequestError
+from headrace.sql.server.errors import (
+    BAD_REQUEST,
+    BAD_STATEMENT,
+    NOT_ACCEPTABLE,
+    SERVER_ERROR,
+    TOO_LARGE,
+    RequestError,
+)
 from headrace.sql.server.session import Session
 from headrace.sql.server.settings import check_setting
 
@@ -49,7 +56,13 @@ def as_request_error(error: Exception) -> RequestError:
         case RequestError():
             return error
         case SqlError():
-            return RequestError(BAD_STATEMENT, error.message, statement=error.statement or "")
+            return RequestError(
+                BAD_STATEMENT,
+                error.message,
+                statement=error.statement or "",
+                position=error.position,
+                excerpt=error.excerpt,
+            )
         case StreamsError():
             return RequestError(SERVER_ERROR, str(error))
         case _:
@@ -62,6 +75,25 @@ def json_response(content: Any, status: int = 200, *, media_type: str = V1_JSON)
     """Returns an answer."""
     body = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
     return Response(body, status, media_type=media_type)
+
+
+def chosen_media(request: Request, known: Iterable[str], default: str) -> str:
+    """Returns the media type that the client likes best of those that there are."""
+    accepted: list[tuple[float, str]] = []
+    for part in request.headers.get("accept", "*/*").split(","):
+        name, *parameters = (each.strip() for each in part.split(";"))
+        quality = next((each[2:] for each in parameters if each.startswith("q=")), "1")
+        try:
+            accepted.append((float(quality), name.lower()))
+        except ValueError:
+            raise RequestError(BAD_REQUEST, f"The header Accept is malformed: {part}") from None
+    names = list(known)
+    for _, name in sorted(accepted, key=lambda each: -each[0]):
+        if name in ("*/*", "application/*", ""):
+            return default
+        if name in names:
+            return name
+    raise RequestError(NOT_ACCEPTABLE, f"There is no such form of an answer; there are {', '.join(names)}")
 
 
 async def body_of(request: Request) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``/inserts-stream``: rows as lines of JSON, each with an answer of its own."""
+"""``/inserts-stream``: rows as lines of JSON, each with an answer of its own, in lines or in one array."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ from headrace.sql.server.errors import BAD_REQUEST, BAD_STATEMENT, RequestError
 from headrace.sql.server.inserting_rows import row_record
 from headrace.sql.server.routes.answers import (
     DELIMITED,
+    JSON,
+    V1_JSON,
     answering,
     as_request_error,
+    chosen_media,
     json_value,
     object_of,
     session_of,
@@ -41,6 +44,7 @@ def insert_routes(service: SqlService, statements: Statements) -> list[Route]:
     """Returns the route."""
 
     async def inserts(request: Request) -> Response:
+        media = chosen_media(request, (DELIMITED, JSON, V1_JSON), DELIMITED)
         lines = _lines(request)
         try:
             first = await anext(lines)
@@ -49,7 +53,9 @@ def insert_routes(service: SqlService, statements: Statements) -> list[Route]:
         begun = object_of(first)
         session = session_of(begun, "properties")
         target = await run_in_threadpool(_target, text_of(begun, "target"))
-        return _Answers(_answers(lines, target, session), media_type=DELIMITED)
+        answers = _answers(lines, target, session)
+        written = _as_lines(answers) if media == DELIMITED else _as_array(answers)
+        return _Answers(written, media_type=media)
 
     def _target(name: str) -> SourceDefinition:
         service.catch_up()
@@ -73,7 +79,7 @@ def insert_routes(service: SqlService, statements: Statements) -> list[Route]:
                     "error_code": failure.code,
                     "message": failure.message,
                 }
-            yield json.dumps(answer, separators=(",", ":")) + "\n"
+            yield json.dumps(answer, separators=(",", ":"))
             sequence += 1
 
     def _insert(line: bytes, target: SourceDefinition, session: Session) -> None:
@@ -91,6 +97,20 @@ def insert_routes(service: SqlService, statements: Statements) -> list[Route]:
         statements.write(record)
 
     return [Route("/inserts-stream", answering(inserts), methods=["POST"])]
+
+
+async def _as_lines(answers: AsyncIterator[str]) -> AsyncIterator[str]:
+    async for answer in answers:
+        yield f"{answer}\n"
+
+
+async def _as_array(answers: AsyncIterator[str]) -> AsyncIterator[str]:
+    """Yields one JSON array, an answer at a time."""
+    before = "["
+    async for answer in answers:
+        yield f"{before}{answer}"
+        before = ",\n"
+    yield "[]" if before == "[" else "]"
 
 
 class _Answers(StreamingResponse):

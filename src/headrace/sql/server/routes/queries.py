@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from headrace.sql.server.errors import BAD_REQUEST, RequestError
+from headrace.sql.server.errors import NOT_ACCEPTABLE, RequestError
 from headrace.sql.server.printing import Printed
 from headrace.sql.server.pump import Pump
 from headrace.sql.server.querying import OpenQuery, QueryEndpoint
@@ -21,13 +21,13 @@ from headrace.sql.server.routes.answers import (
     answering,
     as_request_error,
     body_of,
+    chosen_media,
     json_response,
     session_of,
     text_of,
 )
 from headrace.sql.server.streaming import Delimited, JsonArray, RowFormat, StreamedProtobuf, StreamedRows
 
-_NOT_ACCEPTABLE = 40600
 _FORMATS: dict[str, Callable[[OpenQuery], RowFormat]] = {
     V1_JSON: StreamedRows,
     PROTOBUF: StreamedProtobuf,
@@ -43,18 +43,18 @@ def query_routes(endpoint: QueryEndpoint) -> list[Route]:
         body = await body_of(request)
         text, session = text_of(body, "ksql"), session_of(body)
         # Here plain JSON is the shape that the route has always had.
-        media = _chosen(request, V1_JSON)
+        media = chosen_media(request, _FORMATS, V1_JSON)
         media = V1_JSON if media == JSON else media
         return _streamed(await run_in_threadpool(endpoint.open, text, session), media)
 
     async def query_stream(request: Request) -> Response:
         body = await body_of(request)
         text, session = text_of(body, "sql"), session_of(body, "properties")
-        media = _chosen(request, DELIMITED)
+        media = chosen_media(request, _FORMATS, DELIMITED)
         opened = await run_in_threadpool(endpoint.open, text, session)
         if isinstance(opened, Printed) and media != DELIMITED:
             opened.stopping.set()
-            raise RequestError(_NOT_ACCEPTABLE, f"PRINT is answered as {DELIMITED} only")
+            raise RequestError(NOT_ACCEPTABLE, f"PRINT is answered as {DELIMITED} only")
         return _streamed(opened, media)
 
     def _streamed(opened: OpenQuery | Printed, media: str) -> Response:
@@ -98,21 +98,3 @@ def query_routes(endpoint: QueryEndpoint) -> list[Route]:
         Route("/query-stream", answering(query_stream), methods=["POST"]),
         Route("/close-query", answering(close_query), methods=["POST"]),
     ]
-
-
-def _chosen(request: Request, default: str) -> str:
-    """Returns the media type that the client likes best of those that there are."""
-    accepted: list[tuple[float, str]] = []
-    for part in request.headers.get("accept", "*/*").split(","):
-        name, *parameters = (each.strip() for each in part.split(";"))
-        quality = next((each[2:] for each in parameters if each.startswith("q=")), "1")
-        try:
-            accepted.append((float(quality), name.lower()))
-        except ValueError:
-            raise RequestError(BAD_REQUEST, f"The header Accept is malformed: {part}") from None
-    for _, name in sorted(accepted, key=lambda each: -each[0]):
-        if name in ("*/*", "application/*", ""):
-            return default
-        if name in _FORMATS:
-            return name
-    raise RequestError(_NOT_ACCEPTABLE, f"There is no such form of an answer; there are {', '.join(_FORMATS)}")
