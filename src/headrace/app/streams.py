@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from types import TracebackType
@@ -24,6 +24,8 @@ from headrace.app.serving import Seen, Serving
 from headrace.app.signals import closing_on_signals
 from headrace.app.state import StateChanges, StateListener, StreamsState
 from headrace.app.uncaught import ask, shut_down_client
+from headrace.batches.reports import TaskReport
+from headrace.batches.restore_events import RestoreEvents, StateRestoreListener
 from headrace.batches.working_copy import restoring
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, StreamsError
@@ -72,6 +74,8 @@ class Streams(Queries):
         self._own_views = OwnViews(self._topology, self._config, lambda: self.state)
         self._handler: StreamsUncaughtExceptionHandler = shut_down_client
         self._batch_listeners: list[BatchListener] = []
+        self._restore_listener: StateRestoreListener | None = None
+        self._restores = RestoreEvents()
         self._alone = threading.Lock()
         self._engine_lock = threading.Lock()
         self._engine: Engine | None = None
@@ -122,6 +126,14 @@ class Streams(Queries):
         self._check_created("set_uncaught_exception_handler()")
         check_callback("the uncaught-exception handler", handler, "(error)")
         self._handler = handler
+
+    def set_global_state_restore_listener(self, listener: StateRestoreListener | None) -> None:
+        """Sets who is told of stores that are restored from their changelogs; before ``start()`` only.
+
+        What it raises is logged and changes nothing.
+        """
+        self._check_created("set_global_state_restore_listener()")
+        self._restore_listener = listener
 
     def add_batch_listener(self, listener: BatchListener) -> None:
         """Adds a function ``(batch)`` that is told of every micro-batch that was committed.
@@ -237,6 +249,11 @@ class Streams(Queries):
         """The engine's call: its first micro-batch is done."""
         if self.state is StreamsState.REBALANCING:
             self._changes.become(StreamsState.RUNNING)
+
+    def on_restores(self, tasks: Sequence[TaskReport]) -> None:
+        """The engine's call: stores of some tasks are being restored, or were."""
+        listener = self._restore_listener
+        self._callbacks.call("the restore listener", lambda _: self._restores.tell(tasks, listener), None)
 
     def on_batch(self, batch: Batch) -> None:
         """The engine's call: a micro-batch is committed."""

@@ -17,7 +17,7 @@ from headrace.batches.inputs import check_inputs, input_ids, input_partitions
 from headrace.batches.layout import Layout
 from headrace.batches.loop import Loop, Member, OwnLoop
 from headrace.batches.planner import Planner
-from headrace.batches.reports import BatchReport
+from headrace.batches.reports import BatchReport, TaskReport
 from headrace.batches.run import ApplicationRun
 from headrace.config import StreamsConfig
 from headrace.errors import IncompatibleTopologyError, ProcessorStateError, UnknownTopicError
@@ -38,6 +38,7 @@ class EngineListener(Protocol):
 
     def on_started(self) -> None: ...
     def on_batch(self, batch: BatchReport) -> None: ...
+    def on_restores(self, tasks: Sequence[TaskReport]) -> None: ...
 
 
 OpenLoop: TypeAlias = Callable[[StreamsConfig, Path, Sequence[int], Callable[[], None]], AbstractContextManager[Loop]]
@@ -100,6 +101,7 @@ class BatchEngine:
             self._log,
             self._directory,
             planner=partial(Planner, available_now=available_now, is_outdated=self._watch()),
+            on_restores=self._listener.on_restores,
         )
         member = Member(
             run,

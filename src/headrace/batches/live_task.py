@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from headrace.batches.application import Application
 from headrace.batches.layout import TaskPlace
+from headrace.batches.reports import StoreRestore
 from headrace.batches.restore import restore_task
 from headrace.batches.task_host import TaskHost
 from headrace.batches.working_copy import Applied
@@ -63,10 +64,10 @@ class LiveTask:
         self._journal = journal
         self._changelogs = {store: place.changelogs[store] for store in place.changelogs if store in layout.changelogs}
         self._copy = layout.copy_of(place, application.directory) if place.changelogs else None
-        self._restored = 0
+        self._restores: list[StoreRestore] = []
         try:
             if self._copy is not None:
-                self._restored = restore_task(
+                self._restores = restore_task(
                     layout, place, head, application.log, self._copy, memory.pop("clocks", {})
                 )
             self.host = TaskHost(layout, application.log, self._engine, tables)
@@ -216,10 +217,10 @@ class LiveTask:
         self._counted = counts
         return {name: value for name, value in grown.items() if value}
 
-    def take_restored(self) -> int:
-        """Returns how many records were restored for this task, once."""
-        restored, self._restored = self._restored, 0
-        return restored
+    def take_restores(self) -> list[StoreRestore]:
+        """Returns what was restored for this task, once."""
+        restores, self._restores = self._restores, []
+        return restores
 
     def end(self) -> None:
         """Ends a batch on the copy."""

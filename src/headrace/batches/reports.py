@@ -12,6 +12,21 @@ from headrace.topics.journal import EdgeBlob, Receipt
 from headrace.topics.log import TopicPartition
 
 
+class StoreRestore(NamedTuple):
+    """How far a store is restored from a partition of its changelog."""
+
+    store: str
+    topic: str
+    partition: int
+    start: int
+    position: int
+    end: int
+
+    @property
+    def left(self) -> int:
+        return self.end - self.position
+
+
 @dataclass(frozen=True)
 class TaskReport:
     """What a task tells the driver about a micro-batch."""
@@ -37,12 +52,17 @@ class TaskReport:
     """What was measured, by what it was."""
     late: Sequence[LateSample] = ()
     """Some of the late records."""
-    restored: int = 0
-    """Records of changelogs that were read to bring its stores up to date before the batch."""
+    restores: Sequence[StoreRestore] = ()
+    """Stores that were restored before the batch, or are being restored, if the task does not take part yet."""
     lag: int | None = None
     """Records of changelogs that the task lacks, if it is being restored instead of taking part."""
     obsolete: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Offsets of changelogs before which nothing will ever be restored."""
+
+    @property
+    def restored(self) -> int:
+        """Records of changelogs that were read to bring its stores up to date before the batch."""
+        return 0 if self.receipt is None else sum(each.position - each.start for each in self.restores)
 
 
 class TaskResult(NamedTuple):

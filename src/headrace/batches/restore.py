@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.batches.layout import Layout, TaskPlace
+from headrace.batches.reports import StoreRestore
 from headrace.batches.working_copy import Applied, WorkingCopy
 from headrace.runtime.collector_pause import collector_paused
 from headrace.state.changes import Changes
@@ -41,17 +42,16 @@ class _Part:
 
 def restore_task(
     layout: Layout, place: TaskPlace, head: TaskHead, log: TopicLog, copy: WorkingCopy, clocks: Clocks
-) -> int:
-    """Brings a copy to the head of its task; returns how many records of changelogs were read.
+) -> list[StoreRestore]:
+    """Brings a copy to the head of its task; returns what was read for the stores that lacked anything.
 
     ``clocks`` are known from the task's record. They are set first, so that rows which have expired are not restored.
     """
     parts = _parts(layout, place, head, log)
     starts = _starts(parts, copy, log)
-    restored = 0
     try:
-        for _, count in _restore(layout, parts, starts, log, copy, clocks):
-            restored += count
+        for _ in _restore(layout, parts, starts, log, copy, clocks):
+            pass
     finally:
         copy.note_restoring(0)
     for store in place.changelogs:
@@ -59,25 +59,29 @@ def restore_task(
         if rows:
             copy.engine(store).apply(Changes(rows=dict(rows)))
     copy.note({part.store: Applied(part.topic_id, part.end) for part in parts})
-    return restored
+    return [_progress(part, starts, part.end) for part in parts if starts[part.store] < part.end]
 
 
-def restore_lag(layout: Layout, place: TaskPlace, log: TopicLog, copy: WorkingCopy) -> int:
-    """Returns how many records of changelogs a copy lacks; one that cannot be used is emptied."""
+def find_restores(layout: Layout, place: TaskPlace, log: TopicLog, copy: WorkingCopy) -> list[StoreRestore]:
+    """Returns what a copy lacks of the changelogs as they end now; one that cannot be used is emptied."""
     parts = _parts(layout, place, None, log)
     starts = _starts(parts, copy, log)
-    return sum(part.end - starts[part.store] for part in parts)
+    return [_progress(part, starts, starts[part.store]) for part in parts if starts[part.store] < part.end]
 
 
-def follow_changelogs(layout: Layout, place: TaskPlace, log: TopicLog, copy: WorkingCopy) -> Iterator[int]:
-    """Brings a copy to the ends of its changelogs, page by page; yields how many records it still lacks."""
+def follow_changelogs(layout: Layout, place: TaskPlace, log: TopicLog, copy: WorkingCopy) -> Iterator[StoreRestore]:
+    """Brings a copy to the ends of its changelogs, page by page; yields how far the store of each page is."""
     parts = _parts(layout, place, None, log)
     starts = _starts(parts, copy, log)
     try:
-        for left, _ in _restore(layout, parts, starts, log, copy, {}):
-            yield left
+        for part, reached in _restore(layout, parts, starts, log, copy, {}):
+            yield _progress(part, starts, reached)
     finally:
         copy.note_restoring(0)
+
+
+def _progress(part: _Part, starts: Mapping[str, int], position: int) -> StoreRestore:
+    return StoreRestore(part.store, *part.target, starts[part.store], position, part.end)
 
 
 def _starts(parts: Sequence[_Part], copy: WorkingCopy, log: TopicLog) -> dict[str, int]:
@@ -89,8 +93,8 @@ def _starts(parts: Sequence[_Part], copy: WorkingCopy, log: TopicLog) -> dict[st
 
 def _restore(
     layout: Layout, parts: Sequence[_Part], starts: Mapping[str, int], log: TopicLog, copy: WorkingCopy, clocks: Clocks
-) -> Iterator[tuple[int, int]]:
-    """Reads pages into a copy; yields how many records are left, and how many the page had."""
+) -> Iterator[tuple[_Part, int]]:
+    """Reads pages into a copy; yields the store of each page, and the offset behind it."""
     left = sum(part.end - starts[part.store] for part in parts)
     for part in parts:
         for records, reached in _pages(log, part, starts[part.store]):
@@ -99,7 +103,7 @@ def _restore(
             copy.write()
             left -= len(records)
             copy.note_restoring(max(1, left))
-            yield max(0, left), len(records)
+            yield part, reached
 
 
 def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLog) -> list[_Part]:

@@ -50,9 +50,11 @@ class ApplicationRun:
         *,
         key: str | None = None,
         planner: MakePlanner = Planner,
+        on_restores: Callable[[Sequence[TaskReport]], None] | None = None,
     ) -> None:
         self.id = layout.config.application_id
         self.key = self.id if key is None else key
+        self._on_restores = on_restores
         self._journal = log.open_journal(self.id, [place.name for place in layout.tasks])
         try:
             state = self._journal.state
@@ -127,6 +129,8 @@ class ApplicationRun:
             self._tolerate(outcome.failure)
             return None
         self._failing_since = None
+        if self._on_restores is not None and any(report.restores for report in outcome.reports):
+            self._on_restores(outcome.reports)
         if not plan.has_work:
             # Tasks were asked how far they are restored.
             self._pending = None

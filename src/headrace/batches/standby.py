@@ -11,7 +11,8 @@ import threading
 
 from headrace.batches.application import Application
 from headrace.batches.layout import TaskPlace
-from headrace.batches.restore import follow_changelogs, restore_lag
+from headrace.batches.reports import StoreRestore
+from headrace.batches.restore import find_restores, follow_changelogs
 from headrace.errors import StreamsError
 
 logger = logging.getLogger(__name__)
@@ -28,9 +29,19 @@ class StandbyCopy:
         self._place = place
         self._copy = application.layout.copy_of(place, application.directory)
         self._over = threading.Event()
-        self.lag = restore_lag(application.layout, place, application.log, self._copy)
-        """Records of changelogs that it lacks, as of the last look."""
+        found = find_restores(application.layout, place, application.log, self._copy)
+        self._restores = {each.store: each for each in found}
         self._thread = threading.Thread(target=self._follow, name=f"headrace-standby-{place.name}", daemon=True)
+
+    @property
+    def restores(self) -> list[StoreRestore]:
+        """How far each store is, as of the last page."""
+        return list(self._restores.values())
+
+    @property
+    def lag(self) -> int:
+        """Records of changelogs that it lacks, as of the last look."""
+        return sum(each.left for each in self.restores)
 
     def start(self) -> None:
         self._thread.start()
@@ -39,14 +50,15 @@ class StandbyCopy:
         layout, log = self._application.layout, self._application.log
         while not self._over.is_set():
             try:
-                for left in follow_changelogs(layout, self._place, log, self._copy):
-                    self.lag = left
+                for each in follow_changelogs(layout, self._place, log, self._copy):
+                    start = self._restores.get(each.store, each).start
+                    self._restores[each.store] = each._replace(start=start)
                     if self._over.is_set():
                         return
             except StreamsError as error:
                 # Whoever runs the task restores it, and is told what is wrong.
                 logger.warning("the copy of task %s does not follow: %s", self._place.name, error)
-                self.lag = 0
+                self._restores.clear()
                 return
             self._over.wait(_LOOK_S)
 

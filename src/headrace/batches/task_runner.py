@@ -113,7 +113,7 @@ class TaskRunner:
             else:
                 self._standbys[place.name] = standby
                 standby.start()
-        return TaskReport(place.name, lag=standby.lag)
+        return TaskReport(place.name, lag=standby.lag, restores=standby.restores)
 
     def _take(self, place: TaskPlace, plan: Plan, attempt: int) -> LiveTask | TaskResult:
         """Returns the task as it was left by the last batch, or builds it from the log, or what it has committed."""
@@ -212,7 +212,7 @@ class TaskRunner:
             nodes=nodes,
             measures=measures,
             late=task.state.late_samples.take(),
-            restored=live.take_restored(),
+            restores=live.take_restores(),
             obsolete=live.obsolete(),
         )
         return TaskResult(edges, report)
