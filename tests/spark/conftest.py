@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from headrace import EmbeddedLog, StreamsConfig
-from tests.spark.stand import MASTER, Stand
+
+if TYPE_CHECKING:
+    from tests.spark.stand import Stand
 
 
 @pytest.fixture(scope="session")
 def spark_context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keeps Spark's context open between tests: starting it takes longer than most of them."""
-    from headrace.spark.session import close_session, open_session
+    from headrace.spark.context import close_context, open_context
+    from tests.spark.stand import MASTER
 
-    config = StreamsConfig.of({"spark.master": MASTER})
-    session = open_session(config, partitions=2, directory=tmp_path_factory.mktemp("spark"))
+    context = open_context(StreamsConfig.of({"spark.master": MASTER}), directory=tmp_path_factory.mktemp("spark"))
     yield
-    close_session(session)
+    close_context(context)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -33,6 +36,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def stand(request: pytest.FixtureRequest, tmp_path: Path, spark_context: None) -> Iterator[Stand]:
+    from tests.spark.stand import Stand
+
     if request.param == "kafka":
         yield Stand(tmp_path, request.getfixturevalue("kafka"))
         return
