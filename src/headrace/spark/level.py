@@ -20,7 +20,7 @@ from headrace.spark.layout import TaskPlace
 from headrace.spark.plan import Plan
 from headrace.spark.receipts import Row
 from headrace.spark.task_runner import TaskRunner, has_work
-from headrace.spark.worker_logging import leave_failures_to_the_driver
+from headrace.spark.worker_start import leave_failures_to_the_driver
 
 PLAN_PROPERTY = "headrace.plan"
 """Local property of the job in which tasks find their plan."""
