@@ -25,7 +25,7 @@ from headrace import (
     TopologyError,
 )
 from headrace.errors import LogError, MissingSourceTopicError, StateDirectoryError
-from headrace.spark.worker_logging import leave_failures_to_the_driver
+from headrace.spark.worker_start import leave_failures_to_the_driver
 from tests.spark.stand import LONG, MASTER, Stand
 
 pytestmark = pytest.mark.spark

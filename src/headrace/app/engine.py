@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -45,11 +45,7 @@ class Engine(Protocol):
 
 
 class EngineFactory(Protocol):
-    """Makes the engine of an application; nothing runs yet.
-
-    ``keep_open`` are descriptors of the lock on its directory, for processes that may still write there after the
-    application's own was killed.
-    """
+    """Makes the engine of an application; nothing runs yet."""
 
     def __call__(
         self,
@@ -59,7 +55,6 @@ class EngineFactory(Protocol):
         *,
         listener: EngineListener,
         directory: Path,
-        keep_open: Sequence[int] = (),
     ) -> Engine: ...
 
 
@@ -70,7 +65,6 @@ def local_engine(
     *,
     listener: EngineListener,
     directory: Path,
-    keep_open: Sequence[int] = (),
 ) -> Engine:
     """Makes an engine that runs tasks in this process."""
     return BatchEngine(
@@ -79,8 +73,7 @@ def local_engine(
         log,
         listener=listener,
         directory=directory,
-        keep_open=keep_open,
-        open_loop=lambda _config, _directory, _keep_open, check: own_loop(LocalExecutor(check=check), log),
+        open_loop=lambda _config, _directory, check: own_loop(LocalExecutor(check=check), log),
     )
 
 

@@ -31,8 +31,6 @@ class Opened:
 
     log: DurableLog
     directory: Path
-    descriptor: int
-    """Of the lock on the directory, for children that hold it as well."""
     _held: ExitStack
 
     @classmethod
@@ -40,12 +38,12 @@ class Opened:
         """Takes the application's directory and log, and prepares both; a given log is not closed in the end."""
         directory = application_directory(config)
         with ExitStack() as held:
-            lock = held.enter_context(locked(directory, config.application_id))
+            held.enter_context(locked(directory, config.application_id))
             if log is None:
                 log = open_log(config)
                 held.callback(log.close)
             _prepare(topology, config, log, directory)
-            return cls(log, directory, lock.descriptor, held.pop_all())
+            return cls(log, directory, held.pop_all())
         raise AssertionError  # for type checkers, which think that the stack may swallow an error
 
     def close(self) -> None:

@@ -22,6 +22,7 @@ from headrace.app.queries import OwnViews, Queries
 from headrace.app.reset import reset_application
 from headrace.app.serving import Seen, Serving
 from headrace.app.signals import closing_on_signals
+from headrace.app.start_line import start_line
 from headrace.app.state import StateChanges, StateListener, StreamsState
 from headrace.app.uncaught import ask, shut_down_client
 from headrace.batches.reports import TaskReport
@@ -169,7 +170,6 @@ class Streams(Queries):
             opened.log,
             listener=self,
             directory=opened.directory,
-            keep_open=(opened.descriptor,),
         )
         with self._engine_lock:
             self._engine = engine
@@ -308,9 +308,10 @@ class Streams(Queries):
     def run(self, *, available_now: bool = False) -> None:
         """Starts, and waits for the end. SIGINT and SIGTERM close the application cleanly, a second Ctrl-C at once.
 
-        Handlers of signals belong to the main thread: in another one they are left alone.
+        Handlers of signals belong to the main thread: in another one they are left alone. On a terminal a line says
+        what the start is busy with, unless the program logs, and so can say it itself.
         """
-        with closing_on_signals(self.close) as received:
+        with closing_on_signals(self.close) as received, start_line(self._config.application_id, self._is_starting):
             try:
                 self.start(available_now=available_now)
             except IllegalStateError:
@@ -318,6 +319,9 @@ class Streams(Queries):
                     return
                 raise
             self.wait()
+
+    def _is_starting(self) -> bool:
+        return self.state in (StreamsState.CREATED, StreamsState.REBALANCING)
 
     def clean_up(self) -> None:
         """Deletes what the application has saved: positions, state, internal topics; only while it does not run.

@@ -41,8 +41,8 @@ class EngineListener(Protocol):
     def on_restores(self, tasks: Sequence[TaskReport]) -> None: ...
 
 
-OpenLoop: TypeAlias = Callable[[StreamsConfig, Path, Sequence[int], Callable[[], None]], AbstractContextManager[Loop]]
-"""(config, directory, descriptors to keep open, what to call before every commit): opens the loop of an engine."""
+OpenLoop: TypeAlias = Callable[[StreamsConfig, Path, Callable[[], None]], AbstractContextManager[Loop]]
+"""(config, directory, what to call before every commit): opens the loop of an engine."""
 
 
 class BatchEngine:
@@ -56,11 +56,10 @@ class BatchEngine:
         *,
         listener: EngineListener,
         directory: Path,
-        keep_open: Sequence[int] = (),
         open_loop: OpenLoop,
     ) -> None:
         self._topology, self._config, self._log = topology, config, log
-        self._listener, self._directory, self._keep_open = listener, directory, keep_open
+        self._listener, self._directory = listener, directory
         self._open_loop = open_loop
         self._stopping, self._paused = threading.Event(), threading.Event()
         self._is_cancelled = False
@@ -82,7 +81,7 @@ class BatchEngine:
         worker.wait()
 
     def _run(self, commits: Commits, *, available_now: bool) -> None:
-        with self._open_loop(self._config, self._directory, self._keep_open, commits.check) as loop:
+        with self._open_loop(self._config, self._directory, commits.check) as loop:
             self._loop = loop
             try:
                 while not self._run_layout(loop, commits, available_now=available_now):

@@ -18,6 +18,7 @@ from headrace.cli.describe import describe
 from headrace.cli.generate import generate
 from headrace.cli.kafka import kafka
 from headrace.cli.places import Places, common_options
+from headrace.cli.prepare import prepare
 from headrace.cli.produce import produce
 from headrace.cli.reset import reset
 from headrace.cli.run import run
@@ -132,7 +133,7 @@ def main(context: click.Context) -> None:
 
 COMMANDS = (
     *(demo, run, console, view, describe, topics, produce),
-    *(consume, generate, reset, state, test, sql, kafka, completion),
+    *(consume, generate, reset, state, test, sql, kafka, prepare, completion),
 )
 for command in COMMANDS:
     main.add_command(command)

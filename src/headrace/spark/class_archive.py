@@ -1,140 +1,121 @@
-"""A class-data archive of Spark's JVM: made at the end of one run, it spares the next ones parsing classes.
+"""Class-data archive of Spark's JVM: with it a JVM maps its classes instead of parsing them.
 
-The JVM of a first run writes a candidate when it exits (``-XX:ArchiveClassesAtExit``). The next start takes a complete
-candidate over as the archive, and from then on every JVM maps it (``-XX:SharedArchiveFile``). Nobody waits for the
-dump: Python ends at once, and its JVM some seconds later.
-
-Measured on Java 17 and 2 cores, CPU seconds of all processes to the session and to the first stateful micro-batch:
-plain 10 and 24, with the archive 6.4 and 17, with the light options of ``jvm.py`` 6.2 and 15, with both 3.5 and 9. An
-archive has about 170 MB.
+An archive is made by a short run of Spark whose JVM writes it when it ends (``-XX:ArchiveClassesAtExit``); see
+``headrace.spark.prepare``. Every other JVM maps it if it is there (``-XX:SharedArchiveFile``). An application's own JVM
+does not write one: a dump while it runs stops it for seconds, and one at its end is lost when it is killed.
 
 Files of one key, which stands for everything that would make an archive useless to a JVM::
 
-    lock            held by the JVM that may write the candidate, to its very end; it inherits the descriptor
-    candidate.jsa   what that JVM writes
-    archive.jsa     complete, never written in place
+    lock           held by who makes the archive
+    draft.jsa      what its JVM writes
+    archive.jsa    complete, never written in place
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
-import mmap
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from headrace.spark.java import Java
 
 _KEPT_ARCHIVES = 3
 _BASE_TIMEOUT_S = 60.0
-_CLASS_OF_A_QUERY = b"TransformWithStateInPySparkStateServer"
 
 
 @dataclass(frozen=True)
 class ClassArchive:
-    """What a start does about the archive: uses it, makes it, or neither."""
+    """The archive for one Java, one Spark and one class path, whether it is there or not."""
 
-    options: tuple[str, ...] = ()
-    """Options for the JVM."""
-    archive: Path | None = None
-    """The archive in use."""
-    lock: int | None = None
-    """A descriptor that the JVM has to inherit: the right to write the candidate."""
+    directory: Path | None
+    """Where it is; None if nothing can be written there, so that there is never one."""
+    java: Java
 
-    def release(self) -> None:
-        """Closes this process's descriptor; the JVM has its own by now, or never started."""
-        if self.lock is not None:
-            os.close(self.lock)
+    @property
+    def path(self) -> Path | None:
+        """The archive; None if it is not there."""
+        if self.directory is None or not (archive := self.directory / "archive.jsa").exists():
+            return None
+        return archive
+
+    def options(self) -> tuple[str, ...]:
+        """Returns the options with which a JVM uses the archive; none if it is not there."""
+        archive = self.path
+        if archive is None or self.directory is None:
+            return ()
+        try:
+            os.utime(self.directory)
+            base = _base(self.directory, self.java)
+        except OSError:
+            return ()
+        return (f"-XX:SharedArchiveFile={archive if base is None else f'{base}{os.pathsep}{archive}'}",)
+
+    def make(self, run: Callable[[tuple[str, ...]], None], *, wait: bool) -> bool:
+        """Has ``run`` run a JVM to its end with options that make it write the archive; returns whether it is there.
+
+        If another process is making it, that one is waited for, or without ``wait`` nothing is done.
+        """
+        if self.directory is None:
+            return False
+        with open(self.directory / "lock", "ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                return False
+            if self.path is None:
+                self._make(self.directory, run)
+        return self.path is not None
+
+    def _make(self, directory: Path, run: Callable[[tuple[str, ...]], None]) -> None:
+        _forget_oldest(directory)
+        draft = directory / "draft.jsa"
+        draft.unlink(missing_ok=True)
+        base = _base(directory, self.java)
+        options = (f"-XX:ArchiveClassesAtExit={draft}",)
+        run(options if base is None else (f"-XX:SharedArchiveFile={base}", *options))
+        if _is_complete(draft):
+            draft.replace(directory / "archive.jsa")
+        else:
+            draft.unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Deletes an archive with which the JVM did not start."""
-        if self.archive is not None:
-            self.archive.unlink(missing_ok=True)
+        """Deletes an archive with which a JVM did not start."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
 
 
 def class_archive(cache: Path | None, java: Java, spark_home: Path, class_path: Iterable[str] = ()) -> ClassArchive:
-    """Returns how the next JVM uses or makes the archive for ``java`` and the jars of ``spark_home``.
+    """Returns the archive for ``java`` and the jars of ``spark_home``.
 
-    Never fails: without a place to write or with a file system that cannot lock, there is no archive.
+    Never fails: without a place to write there is no archive.
     """
     if cache is None:
-        return ClassArchive()
+        return ClassArchive(None, java)
     try:
         directory = cache / "classes" / _key(java, spark_home, class_path)
         directory.mkdir(parents=True, exist_ok=True)
-        return _claim(directory, java)
     except OSError:
-        return ClassArchive()
+        return ClassArchive(None, java)
+    return ClassArchive(directory, java)
 
 
-def _claim(directory: Path, java: Java) -> ClassArchive:
-    archive, candidate = directory / "archive.jsa", directory / "candidate.jsa"
-    lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    writing = False
+def _is_complete(draft: Path) -> bool:
+    """Returns whether the JVM has come to the end of its dump, and writes it to the disk.
+
+    The JVM leaves room for the header, writes everything else, and the header last.
+    """
     try:
-        if _locked(lock):
-            # Whoever wrote the candidate is gone.
-            _take_over(candidate, archive)
-            writing = not archive.exists()
-        if archive.exists():
-            os.utime(directory)
-            return ClassArchive(
-                options=(f"-XX:SharedArchiveFile={_joined(directory, java, archive)}",), archive=archive
-            )
-        if not writing:
-            # Another application is the first one, and still running.
-            return ClassArchive()
-        _forget_oldest(directory)
-        base = _base(directory, java)
-        options = (f"-XX:ArchiveClassesAtExit={candidate}",)
-        return ClassArchive(options=options if base is None else (f"-XX:SharedArchiveFile={base}", *options), lock=lock)
-    except BaseException:
-        writing = False
-        raise
-    finally:
-        if not writing:
-            os.close(lock)
-
-
-def _locked(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _take_over(candidate: Path, archive: Path) -> None:
-    """Makes a candidate the archive, or deletes it if it is incomplete or not worth keeping."""
-    try:
-        with candidate.open("rb") as file:
-            accepted = _is_complete(file) and _has_run_a_query(file)
-            if accepted:
-                # Before the name: after a power loss there is the whole archive or none.
-                os.fsync(file.fileno())
+        with draft.open("rb") as file:
+            # Before it gets its name: after a power loss there is the whole archive or none.
+            os.fsync(file.fileno())
+            return any(file.read(4))
     except FileNotFoundError:
-        return
-    if accepted:
-        candidate.replace(archive)
-    else:
-        candidate.unlink(missing_ok=True)
-
-
-def _is_complete(file: BinaryIO) -> bool:
-    # The JVM leaves room for the header, writes everything else, and the header last: a dump that was killed has zeros
-    # at its beginning.
-    return any(file.read(4))
-
-
-def _has_run_a_query(file: BinaryIO) -> bool:
-    # A run that failed early knows few classes; its archive would stay for good.
-    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return content.find(_CLASS_OF_A_QUERY) >= 0
+        return False
 
 
 def _base(directory: Path, java: Java) -> Path | None:
@@ -160,11 +141,6 @@ def _base(directory: Path, java: Java) -> Path | None:
     return base
 
 
-def _joined(directory: Path, java: Java, archive: Path) -> str:
-    base = _base(directory, java)
-    return str(archive) if base is None else f"{base}{os.pathsep}{archive}"
-
-
 def _key(java: Java, spark_home: Path, class_path: Iterable[str]) -> str:
     """Returns a name for all that a JVM compares with what an archive was made with, so that a change makes a new one.
 
@@ -185,9 +161,9 @@ def _forget_oldest(directory: Path) -> None:
         reverse=True,
     )
     for other in others[_KEPT_ARCHIVES - 1 :]:
-        lock = os.open(other / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            if _locked(lock):
-                shutil.rmtree(other, ignore_errors=True)
-        finally:
-            os.close(lock)
+        with open(other / "lock", "ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            shutil.rmtree(other, ignore_errors=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from headrace.batches.engine import BatchEngine, EngineListener, own_loop
 from headrace.batches.loop import Loop
 from headrace.batches.shared_loop import SharedLoop
 from headrace.config import StreamsConfig
+from headrace.spark.context import check_master
 from headrace.spark.executor import SparkExecutor
-from headrace.spark.session import check_master
 from headrace.spark.shipping import check_shippable
 from headrace.topics.journal import DurableLog
 from headrace.topology.topology import Topology
@@ -25,20 +25,15 @@ def spark_engine(
     *,
     listener: EngineListener,
     directory: Path,
-    keep_open: Sequence[int] = (),
 ) -> BatchEngine:
     """Makes an engine that runs every micro-batch as a Spark job; see ``headrace.app.engine.Engine``."""
     check_shippable(topology, config)
     check_master(config)
 
-    def open_loop(
-        config: StreamsConfig, directory: Path, keep_open: Sequence[int], _check: Callable[[], None]
-    ) -> AbstractContextManager[Loop]:
-        return own_loop(SparkExecutor(config, directory, keep_open), log)
+    def open_loop(config: StreamsConfig, directory: Path, _check: Callable[[], None]) -> AbstractContextManager[Loop]:
+        return own_loop(SparkExecutor(config, directory), log)
 
-    return BatchEngine(
-        topology, config, log, listener=listener, directory=directory, keep_open=keep_open, open_loop=open_loop
-    )
+    return BatchEngine(topology, config, log, listener=listener, directory=directory, open_loop=open_loop)
 
 
 class SharedSparkEngines:
@@ -64,20 +59,15 @@ class SharedSparkEngines:
         *,
         listener: EngineListener,
         directory: Path,
-        keep_open: Sequence[int] = (),
     ) -> BatchEngine:
         check_shippable(topology, config)
-        return BatchEngine(
-            topology, config, log, listener=listener, directory=directory, keep_open=keep_open, open_loop=self._open
-        )
+        return BatchEngine(topology, config, log, listener=listener, directory=directory, open_loop=self._open)
 
     @contextmanager
-    def _open(
-        self, _config: StreamsConfig, _directory: Path, keep_open: Sequence[int], _check: Callable[[], None]
-    ) -> Iterator[Loop]:
+    def _open(self, _config: StreamsConfig, _directory: Path, _check: Callable[[], None]) -> Iterator[Loop]:
         with self._lock:
             if self._loop is None:
-                self._executor = SparkExecutor(self._config, self._directory, keep_open)
+                self._executor = SparkExecutor(self._config, self._directory)
                 self._loop = SharedLoop(self._executor, self._log)
         yield self._loop
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,83 +17,112 @@ from headrace.batches.reports import Outcome, TaskReport
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
 from headrace.private_directory import own_temporary_directory
+from headrace.spark.context import close_context, open_context, slots
 from headrace.spark.failures import reason
+from headrace.spark.jobs import StagedJob
 from headrace.spark.jvm import jvm_exit_code
-from headrace.spark.level import PLANS_PROPERTY, Failed, Level, Packed, Planned, unpack_rows
+from headrace.spark.level import PLANS_PROPERTY, Failed, Level, Located, Planned, Row, unpack_rows
 from headrace.spark.payload import Payload
-from headrace.spark.session import close_session, open_session, shuffle_partitions
 
 
 class SparkExecutor:
-    """Runs micro-batches as Spark jobs; see ``headrace.batches.executor.Executor``."""
+    """Runs micro-batches as Spark jobs; see ``headrace.batches.executor.Executor``. Any number may run at once."""
 
-    def __init__(self, config: StreamsConfig, directory: Path, keep_open: Sequence[int] = ()) -> None:
+    def __init__(self, config: StreamsConfig, directory: Path) -> None:
         self._config = config
         self._directory = directory
-        self._session = open_session(config, partitions=1, directory=directory, keep_open=keep_open)
-        self._context = self._session.sparkContext
+        self._context = open_context(config, directory=directory)
+        self._affinity = own_temporary_directory() / f"affinity-{self._context.applicationId}"
+        self._lock = threading.Lock()
         self._applications: dict[str, Application] = {}
         self._digests: dict[str, str] = {}
         # Any: pyspark's Broadcast is generic in what it carries.
         self._payloads: dict[str, Any] = {}
-        self._single: Any = None
-        self._affinity = own_temporary_directory() / f"affinity-{self._context.applicationId}"
-        self._is_cancelled = False
+        self._generation = 0
+        """Grows whenever there are other applications: jobs carry what is known of them."""
+        self._idle: dict[tuple[int, int, int], list[StagedJob]] = {}
+        """Jobs that can be run again, by generation, depth and slots."""
+        self._running: list[StagedJob] = []
+        self._locations: dict[int, str] = {}
+        """The executor on which a slot has run last, if there are several."""
 
     def add(self, application: Application) -> None:
         payload = Payload.of(application)
-        self._applications[application.key] = application
-        self._digests[application.key] = payload.digest
-        self._payloads[payload.digest] = self._context.broadcast(payload.data)
-        self._single = None
+        broadcast = self._context.broadcast(payload.data)
+        with self._lock:
+            self._applications[application.key] = application
+            self._digests[application.key] = payload.digest
+            self._payloads[payload.digest] = broadcast
+            self._renew()
 
     def remove(self, application: Application) -> None:
-        del self._applications[application.key]
-        self._payloads.pop(self._digests.pop(application.key)).destroy()
-        self._single = None
+        with self._lock:
+            del self._applications[application.key]
+            broadcast = self._payloads.pop(self._digests.pop(application.key))
+            self._renew()
+        broadcast.unpersist()
 
-    @property
-    def _slots(self) -> int:
+    def _renew(self) -> None:
+        self._generation += 1
+        self._idle.clear()
+
+    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
+        planned = [Planned(key, self._digests[key], plan) for key, plan in plans.items()]
+        depth = max(self._applications[key].layout.depth for key in plans)
+        properties = {PLANS_PROPERTY: msgspec.json.encode(planned).decode()}
+        try:
+            with self._job(depth) as (job, count):
+                packed = job.run(properties, _described(plans), self._preferred(count))
+        except Exception as error:
+            raise self._explained(error) from error
+        return self._outcomes(plans, (row for data in packed for row in unpack_rows(data)))
+
+    def _outcomes(self, plans: Mapping[str, Plan], rows: Iterator[Row]) -> dict[str, Outcome]:
+        reports: dict[str, list[TaskReport]] = {key: [] for key in plans}
+        failures: dict[str, BaseException] = {}
+        for key, what in rows:
+            if isinstance(what, TaskReport):
+                reports[key].append(what)
+            elif isinstance(what, Failed) and what.failure is not None:
+                failures.setdefault(key, what.failure.restored())
+            elif isinstance(what, Located):
+                self._locations[what.slot] = what.executor
+        return {key: Outcome(reports[key], failures.get(key)) for key in plans}
+
+    @contextmanager
+    def _job(self, depth: int) -> Iterator[tuple[StagedJob, int]]:
+        """Gives a job of so many levels, and how many slots it has; one that runs is nobody else's."""
+        with self._lock:
+            count = slots(self._config, self._widest())
+            shape = (self._generation, depth, count)
+            idle = self._idle.get(shape)
+            job = idle.pop() if idle else self._make_job(depth, count)
+            self._running.append(job)
+        try:
+            yield job, count
+        finally:
+            with self._lock:
+                self._running.remove(job)
+                if shape[0] == self._generation:
+                    self._idle.setdefault(shape, []).append(job)
+
+    def _make_job(self, depth: int, count: int) -> StagedJob:
+        payloads = dict(self._payloads)
+        levels = [Level(level, depth, count, str(self._affinity), payloads) for level in range(depth)]
+        return StagedJob(self._context, levels, count)
+
+    def _widest(self) -> int:
+        """Returns how many tasks the largest level of any application has."""
         widest = 1
         for application in self._applications.values():
             counts: dict[int, int] = {}
             for place in application.layout.tasks:
                 counts[place.level] = counts.get(place.level, 0) + 1
-            widest = max(widest, *counts.values()) if counts else widest
-        return shuffle_partitions(self._config, widest)
+            widest = max([widest, *counts.values()])
+        return widest
 
-    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
-        planned = [Planned(key, self._digests[key], plan) for key, plan in plans.items()]
-        depth = max(self._applications[key].layout.depth for key in plans)
-        self._context.setLocalProperty(PLANS_PROPERTY, msgspec.json.encode(planned).decode())
-        self._context.setJobDescription(_described(plans))
-        try:
-            packed: list[Packed] = self._rdd(depth).collect()
-        except Exception as error:
-            raise self._explained(error) from error
-        reports: dict[str, list[TaskReport]] = {key: [] for key in plans}
-        failures: dict[str, BaseException] = {}
-        for key, what in (row for _, data in packed for row in unpack_rows(data)):
-            if isinstance(what, TaskReport):
-                reports[key].append(what)
-            elif isinstance(what, Failed) and what.failure is not None:
-                failures.setdefault(key, what.failure.restored())
-        return {key: Outcome(reports[key], failures.get(key)) for key in plans}
-
-    def _rdd(self, depth: int) -> Any:
-        """Returns the stages of a job; those of one level are used again, since they leave no shuffle behind."""
-        slots = self._slots
-        if depth == 1 and self._single is not None:
-            return self._single
-        rdd = self._context.parallelize(range(slots), slots).mapPartitionsWithIndex(self._level(0, slots))
-        if depth == 1:
-            self._single = rdd
-        for level in range(1, depth):
-            rdd = rdd.partitionBy(slots, _as_it_is).mapPartitionsWithIndex(self._level(level, slots))
-        return rdd
-
-    def _level(self, level: int, slots: int) -> Level:
-        return Level(level, slots, str(self._affinity), self._payloads)
+    def _preferred(self, count: int) -> list[str | None] | None:
+        return [self._locations.get(slot) for slot in range(count)] if self._locations else None
 
     def _explained(self, error: BaseException) -> StreamsError:
         code = jvm_exit_code(error)
@@ -99,16 +130,14 @@ class SparkExecutor:
         return StreamsError(f"Spark could not run a micro-batch: {said}; more is in '{self._directory / 'spark.log'}'")
 
     def cancel(self) -> None:
-        self._is_cancelled = True
-        self._context.cancelAllJobs()
+        with self._lock:
+            running = list(self._running)
+        for job in running:
+            job.cancel()
 
     def close(self) -> None:
-        close_session(self._session)
+        close_context(self._context)
         shutil.rmtree(self._affinity, ignore_errors=True)
-
-
-def _as_it_is(slot: int) -> int:
-    return slot
 
 
 def _described(plans: Mapping[str, Plan]) -> str:

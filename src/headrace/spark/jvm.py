@@ -8,24 +8,25 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyspark
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # py4j has no annotations
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # the same
+from py4j.protocol import INPUT_CONVERTER, Py4JNetworkError  # type: ignore[import-untyped]  # the same
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
-from pyspark.sql import SparkSession
 
 from headrace.errors import SparkStartError
 from headrace.spark.cache import cache_directory
 from headrace.spark.class_archive import ClassArchive, class_archive
-from headrace.spark.java import find_java
+from headrace.spark.java import Java, find_java
 from headrace.spark.jvm_log import DRIVER_CONFIGURATION, EXECUTOR_CONFIGURATION, EXECUTOR_PROPERTY
 from headrace.spark.jvm_output import JvmOutput
 from headrace.spark.masters import is_local, starts_executors_here
@@ -78,63 +79,81 @@ def _joined(own: Sequence[str], further: str) -> str:
     return " ".join([*quoted, *([further] if further else [])])
 
 
-def launch_jvm(settings: Mapping[str, str], keep_open: Sequence[int]) -> JavaGateway:
-    """Starts Spark's JVM and returns the gateway to it; raises SparkStartError with what the JVM said if it ends."""
-    master = settings["spark.master"]
+class Installation(NamedTuple):
+    """The Java and the Spark that a JVM is started with, and their class-data archive."""
+
+    java: Java
+    spark_home: Path
+    archive: ClassArchive
+
+
+def find_installation(settings: Mapping[str, str]) -> Installation:
+    """Returns what a JVM with these settings is started with."""
     java = find_java()
     cache = cache_directory()
     home = _spark_home(cache)
     class_path = [settings.get("spark.driver.extraClassPath", ""), os.environ.get("SPARK_CONF_DIR", "")]
-    archive = class_archive(cache, java, home, class_path)
-    logger.info("starting Java for Spark%s", "" if archive.archive else ", slow the first time: nothing is cached yet")
+    return Installation(java, home, class_archive(cache, java, home, class_path))
+
+
+def launch_jvm(
+    settings: Mapping[str, str],
+    installation: Installation,
+    archive_options: tuple[str, ...] | None = None,
+) -> JavaGateway:
+    """Starts Spark's JVM and returns the gateway to it; raises SparkStartError with what the JVM said if it ends.
+
+    ``archive_options`` take the place of those with which the class-data archive is used.
+    """
+    master = settings["spark.master"]
+    archive = installation.archive
+    options = archive.options() if archive_options is None else archive_options
+    logger.info("starting Java%s", "" if archive.path else ", slow the first time: there is no class archive yet")
     scratch = new_scratch()
     environment = {
-        "JAVA_HOME": str(java.home),
-        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(installation.java.home),
+        "SPARK_HOME": str(installation.spark_home),
         "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        # Spark's two hundred threads would each fill a heap of the C library with what the state store allocates.
+        # Spark's two hundred threads would each fill a heap of the C library.
         "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2"),
     }
     if (is_local(master) or starts_executors_here(master)) and "SPARK_LOCAL_IP" not in os.environ:
         # No other machine has to find this one, whatever its name resolves to.
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     try:
-        return _launch(settings, environment, archive, scratch, keep_open)
+        return _launch(settings, environment, options, scratch)
     except SparkStartError:
-        if archive.archive is None:
+        if not options or archive_options is not None:
             raise
-        gateway = _launch(settings, environment, ClassArchive(), scratch, keep_open)
+        gateway = _launch(settings, environment, (), scratch)
         # It starts without the archive: that one was to blame.
         archive.discard()
         return gateway
     finally:
-        archive.release()
         scratch.release()
 
 
 def _launch(
     settings: Mapping[str, str],
     environment: Mapping[str, str],
-    archive: ClassArchive,
+    archive_options: tuple[str, ...],
     scratch: Scratch,
-    keep_open: Sequence[int],
 ) -> JavaGateway:
     conf = SparkConf(loadDefaults=False)
     for name, value in settings.items():
         conf.set(name, value)
     options = settings["spark.driver.defaultJavaOptions"]
-    own = (*archive.options, f"-Djava.io.tmpdir={scratch.path}")
+    own = (*archive_options, f"-Djava.io.tmpdir={scratch.path}")
     conf.set("spark.driver.defaultJavaOptions", _joined(own, options))
-    if archive.archive is not None and starts_executors_here(settings["spark.master"]):
+    if starts_executors_here(settings["spark.master"]):
         options = settings["spark.executor.defaultJavaOptions"]
-        conf.set("spark.executor.defaultJavaOptions", _joined(archive.options, options))
-    inherited = (*keep_open, scratch.lock, *([] if archive.lock is None else [archive.lock]))
+        conf.set("spark.executor.defaultJavaOptions", _joined(archive_options, options))
     reading, writing = os.pipe()
     output = JvmOutput(os.fdopen(reading, encoding="utf-8", errors="replace"))
     popen = {
         "stdout": writing,
         "stderr": writing,
-        "pass_fds": inherited,
+        "pass_fds": (scratch.lock,),
         # Ctrl-C is for the application, which then stops the JVM in order.
         "start_new_session": True,
     }
@@ -150,7 +169,35 @@ def _launch(
     return gateway
 
 
+class _OnlyWithNumpy:
+    """One of pyspark's converters for arguments of Java calls that are NumPy's, asked only if there can be any.
+
+    By itself it imports pyspark's testing package to find out whether there is NumPy, and with it pandas and pyarrow:
+    half a second, at the first call to the JVM.
+    """
+
+    # Any: py4j has no annotations.
+    def __init__(self, converter: Any) -> None:
+        self._converter = converter
+
+    def can_convert(self, what: object) -> bool:
+        numpy: Any = sys.modules.get("numpy")
+        if numpy is None or not isinstance(what, numpy.generic | numpy.ndarray):
+            return False
+        return bool(self._converter.can_convert(what))
+
+    def convert(self, what: object, gateway_client: Any) -> Any:
+        return self._converter.convert(what, gateway_client)
+
+
+def _spare_numpy() -> None:
+    for place, converter in enumerate(INPUT_CONVERTER):
+        if type(converter).__name__ in ("NumpyScalarConverter", "NumpyArrayConverter"):
+            INPUT_CONVERTER[place] = _OnlyWithNumpy(converter)
+
+
 def _gateway(conf: SparkConf, popen: dict[str, object]) -> JavaGateway | None:
+    _spare_numpy()
     with warnings.catch_warnings():
         # A launch that fails leaves a pipe open, which is found when its exception is gone, here.
         warnings.simplefilter("ignore", ResourceWarning)
@@ -228,7 +275,6 @@ def forget_dead_jvm() -> None:
         SparkContext._gateway = None
         SparkContext._jvm = None
         SparkContext._active_spark_context = None
-        SparkSession._instantiatedSession = None
 
 
 def hand_over_jvm(directory: Path) -> None:

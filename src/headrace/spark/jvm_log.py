@@ -19,9 +19,6 @@ rootLogger.appenderRef.file.ref = file
 # There is never such a library in a pip installation.
 logger.native.name = org.apache.hadoop.util.NativeCodeLoader
 logger.native.level = error
-# Warns of every value that is asked for and not there.
-logger.state.name = org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkStateServer
-logger.state.level = error
 appender.file.type = RollingFile
 appender.file.name = file
 appender.file.fileName = {path}

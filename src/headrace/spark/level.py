@@ -1,17 +1,16 @@
 """One level of a micro-batch in a Spark task: the tasks of a slot, one after the other.
 
-Between two levels, rows go to slots: blobs for tasks there, what a task has reported, and the names of applications in
-which a task has failed. Reports pass through all later levels to the driver. The tasks of an application that has
-failed do not run any more, in whichever slot: a part of their input is missing.
-
-The rows for one slot travel as one piece of bytes, which only who needs them opens.
+Between two levels, rows go to slots: blobs for tasks there, and the names of applications in which a task has failed.
+The tasks of an application that has failed do not run any more, in whichever slot: a part of their input is missing.
+What tasks report goes to the driver, and the rows for one slot travel as one piece of bytes, which only who needs them
+opens.
 """
 
 from __future__ import annotations
 
 import pickle
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -28,7 +27,8 @@ from headrace.batches.reports import TaskReport
 from headrace.batches.task_runner import TaskRunner, has_work
 from headrace.spark.affinity import WorkFailedError, WorkServer, hand_over, read_note, write_note
 from headrace.spark.failures import Failure
-from headrace.spark.worker_start import prepare_worker
+from headrace.spark.jobs import Sent
+from headrace.spark.worker_start import executor_location, prepare_worker
 from headrace.topics.journal import EdgeBlob
 
 PLANS_PROPERTY = "headrace.plans"
@@ -43,10 +43,17 @@ class Failed(NamedTuple):
     failure: Failure | None
 
 
-Row: TypeAlias = tuple[str, EdgeBlob | TaskReport | Failed]
+class Located(NamedTuple):
+    """Says on which executor a slot has run."""
+
+    slot: int
+    executor: str
+
+
+Row: TypeAlias = tuple[str, EdgeBlob | TaskReport | Failed | Located]
 """The key of an application, and something of it."""
-Packed: TypeAlias = tuple[int, bytes]
-"""A slot, and rows for it."""
+Place: TypeAlias = tuple[int, int]
+"""A level and a slot; the level behind the last one is the driver."""
 
 
 class Planned(msgspec.Struct, array_like=True):
@@ -63,6 +70,7 @@ class SlotWork(msgspec.Struct, array_like=True):
 
     plans: str
     level: int
+    depth: int
     slot: int
     slots: int
     attempt: int
@@ -88,36 +96,35 @@ def unpack_rows(data: bytes) -> list[Row]:
 
 
 class Level:
-    """Runs the tasks of one level in one slot, in the process that has them open."""
+    """Runs the tasks of one level in one slot, in the process that has them open; a stage of a ``StagedJob``."""
 
-    def __init__(self, level: int, slots: int, directory: str, payloads: Mapping[str, Any]) -> None:
+    def __init__(self, level: int, depth: int, slots: int, directory: str, payloads: Mapping[str, Any]) -> None:
         self._level = level
+        self._depth = depth
         self._slots = slots
         self._directory = directory
         """Where workers of one machine find each other."""
         self._payloads = payloads
         """Broadcasts by digest."""
 
-    # Any: level 0 gets numbers of slots, the others rows with the slot that they were sent to.
-    def __call__(self, slot: int, rows: Iterable[Any]) -> Iterator[Packed]:
+    def __call__(self, slot: int, rows: list[bytes]) -> Iterable[Sent]:
         context = TaskContext.get()
         assert context is not None, "levels run inside of Spark's tasks"
         plans = context.getLocalProperty(PLANS_PROPERTY)
         assert plans is not None, "the driver sets the plans before it starts a job"
-        packed = [data for _, data in rows] if self._level else []
-        work = SlotWork(plans, self._level, slot, self._slots, context.attemptNumber(), packed)
+        work = SlotWork(plans, self._level, self._depth, slot, self._slots, context.attemptNumber(), rows)
         worker, key, directory = _worker(self._directory), f"slot-{slot}", Path(self._directory)
         noted = read_note(directory, key)
+        produced: list[Sent] | None = None
         if noted is not None and noted != worker.address and work.attempt == 0:
-            done = self._handed_over(noted, key, work)
-            if done is not None:
-                return iter(done)
-        produced = worker.run_here(work, self._payloads)
-        if noted != worker.address:
-            write_note(directory, key, worker.address)
-        return iter(produced)
+            produced = self._handed_over(noted, key, work)
+        if produced is None:
+            produced = worker.run_here(work, self._payloads)
+            if noted != worker.address:
+                write_note(directory, key, worker.address)
+        return produced
 
-    def _handed_over(self, address: str, key: str, work: SlotWork) -> list[Packed] | None:
+    def _handed_over(self, address: str, key: str, work: SlotWork) -> list[Sent] | None:
         try:
             answer = hand_over(address, key, _encode(work))
         except WorkFailedError as error:
@@ -126,7 +133,7 @@ class Level:
             planned = msgspec.json.decode(work.plans, type=list[Planned])
             work.payloads = {each.digest: self._payloads[each.digest].value for each in planned}
             answer = hand_over(address, key, _encode(work))
-        return None if answer is None else msgspec.msgpack.decode(answer, type=list[Packed])
+        return None if answer is None else msgspec.msgpack.decode(answer, type=list[Sent])
 
 
 class Worker:
@@ -147,7 +154,7 @@ class Worker:
     def address(self) -> str:
         return self._server.address
 
-    def run_here(self, work: SlotWork, payloads: Mapping[str, Any]) -> list[Packed]:
+    def run_here(self, work: SlotWork, payloads: Mapping[str, Any]) -> list[Sent]:
         with self._busy:
             for digest in self._runners.keys() - payloads.keys():
                 self._runners.pop(digest)[1].close()
@@ -179,37 +186,36 @@ class Worker:
     def _check(self) -> None:
         self._server.check()
 
-    def _run(self, work: SlotWork) -> list[Packed]:
+    def _run(self, work: SlotWork) -> list[Sent]:
         blobs: dict[tuple[str, str], list[EdgeBlob]] = {}
         failed: set[str] = set()
-        out: dict[int, list[Row]] = {}
-        for data in work.rows:
-            for key, what in unpack_rows(data):
-                if isinstance(what, EdgeBlob):
-                    blobs.setdefault((key, what.receiver), []).append(what)
-                else:
-                    if isinstance(what, Failed):
-                        failed.add(key)
-                    out.setdefault(work.slot, []).append((key, what))
+        for key, what in (row for data in work.rows for row in unpack_rows(data)):
+            if isinstance(what, EdgeBlob):
+                blobs.setdefault((key, what.receiver), []).append(what)
+            elif isinstance(what, Failed):
+                failed.add(key)
+        out: dict[Place, list[Row]] = {}
+        told = out.setdefault((work.depth, work.slot), [])
+        location = executor_location()
+        if location is not None:
+            told.append(("", Located(work.slot, location)))
         for planned in self._planned(work.plans):
             application, runner = self._runners[planned.digest]
             slots = self._slots_of(application, work.slots)
             for place in application.layout.tasks:
-                if place.level == work.level and slots[place.name] == work.slot and planned.key not in failed:
-                    own = blobs.get((planned.key, place.name), [])
-                    if has_work(place, planned.plan, own) and not self._run_task(
-                        runner, planned, place, own, slots, work, out
-                    ):
-                        failed.add(planned.key)
+                if place.level != work.level or slots[place.name] != work.slot or planned.key in failed:
+                    continue
+                own = blobs.get((planned.key, place.name), [])
+                if has_work(place, planned.plan, own) and not self._run_task(runner, planned, place, own, work, out):
+                    failed.add(planned.key)
             if work.level == 0:
-                for task in planned.plan.restores:
-                    if slots[task] == work.slot:
-                        report = runner.restore(application.layout.by_name[task])
-                        out.setdefault(work.slot, []).append((planned.key, report))
+                restores = (task for task in planned.plan.restores if slots[task] == work.slot)
+                told += [(planned.key, runner.restore(application.layout.by_name[task])) for task in restores]
         for key in failed:
-            for slot in range(work.slots):
-                out.setdefault(slot, []).append((key, Failed(None)))
-        return [(slot, pickle.dumps(rows, protocol=5)) for slot, rows in out.items()]
+            for level in range(work.level + 1, work.depth):
+                for slot in range(work.slots):
+                    out.setdefault((level, slot), []).append((key, Failed(None)))
+        return [Sent(*place, pickle.dumps(rows, protocol=5)) for place, rows in out.items() if rows]
 
     def _run_task(
         self,
@@ -217,20 +223,22 @@ class Worker:
         planned: Planned,
         place: TaskPlace,
         blobs: list[EdgeBlob],
-        slots: Mapping[str, int],
         work: SlotWork,
-        out: dict[int, list[Row]],
+        out: dict[Place, list[Row]],
     ) -> bool:
         """Runs a task; returns whether it went well."""
+        told = out[work.depth, work.slot]
         try:
             edges, report = runner.run(place, planned.plan, blobs, attempt=work.attempt)
         except Exception as error:
-            failure = Failure.of(as_failure(place.name, error))
-            out.setdefault(work.slot, []).append((planned.key, Failed(failure)))
+            told.append((planned.key, Failed(Failure.of(as_failure(place.name, error)))))
             return False
+        layout = self._runners[planned.digest][0].layout
+        slots = self._slots_of(self._runners[planned.digest][0], work.slots)
         for edge in edges:
-            out.setdefault(slots[edge.receiver], []).append((planned.key, edge))
-        out.setdefault(work.slot, []).append((planned.key, report))
+            where = (layout.by_name[edge.receiver].level, slots[edge.receiver])
+            out.setdefault(where, []).append((planned.key, edge))
+        told.append((planned.key, report))
         return True
 
     def _slots_of(self, application: Application, slots: int) -> Mapping[str, int]:

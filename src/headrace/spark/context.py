@@ -1,4 +1,7 @@
-"""The Spark session of an application: its settings, and how it is opened and closed."""
+"""Spark context of an application: its settings, opening and closing.
+
+Every micro-batch is an RDD job, so there is no SQL session, no checkpoint and no state store to set up.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,24 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # py4j has no annotations
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
 
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, SparkStartError
 from headrace.spark.jvm import (
     driver_options,
     executor_options,
+    find_installation,
     forget_dead_jvm,
     hand_over_jvm,
     jvm_exit_code,
     launch_jvm,
 )
 from headrace.spark.jvm_log import write_log_configurations
+from headrace.spark.later_archive import archive_later
 from headrace.spark.masters import cores, is_local, is_on_this_machine, starts_executors_here
 
 logger = logging.getLogger(__name__)
@@ -37,56 +42,40 @@ logger = logging.getLogger(__name__)
 DEFAULT_MASTER = "local[*,4]"
 """All cores of this machine; a task that fails is tried four times, as on a cluster, where ``local[*]`` gives up."""
 
+SLOTS = "spark.default.parallelism"
+"""The setting that decides how many slots the tasks of a level share."""
+
 _SETTINGS = {
-    # Nobody looks at them unless asked for, and they grow with the number of micro-batches.
+    # Nobody looks at it unless asked for, and its lists would grow with the number of micro-batches.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
     "spark.ui.retainedTasks": "1000",
-    "spark.sql.ui.retainedExecutions": "20",
-    "spark.sql.streaming.numRecentProgressUpdates": "10",
     "spark.log.level": "WARN",
     "spark.executor.syncLogLevel.enabled": "true",
     "spark.driver.memory": "2g",
-    "spark.sql.catalogImplementation": "in-memory",
-    # Never for stateful queries; said here, Spark does not warn of it.
-    "spark.sql.adaptive.enabled": "false",
-    # Else what crossed a repartition edge stays on the disk until the JVM happens to collect garbage.
-    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
-    # A task prefers the executor that has its state loaded, but does not wait the 3 s of Spark's default for it.
-    "spark.locality.wait": "1s",
+    # Workers keep the tasks of their slots open from one micro-batch to the next.
     "spark.python.worker.reuse": "true",
-    # Remembers the line of the program for every column expression.
-    "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # Sockets in the file system make a call to the state about a third cheaper than TCP.
+    # Sockets in the file system cost less than TCP, and have no port that others could connect to.
     "spark.python.unix.domain.socket.enabled": "true",
-    # The largest number skips the computation of each row's size; batches are small in rows anyway.
-    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    # State is RocksDB: a changelog per micro-batch, a snapshot in the background, files of an attempt of its own.
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # Counting rows reads every value before it is written.
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-    # One bound for all stores of a process instead of some MB for each.
-    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
-    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "256",
-    # Only the last micro-batch is ever run again; a few more are for looking at what happened.
-    "spark.sql.streaming.minBatchesToRetain": "10",
-    # A start replays the changelogs since the last snapshot, and snapshots are taken at this interval.
-    "spark.sql.streaming.stateStore.maintenanceInterval": "30s",
+    # A slot prefers the executor that has its tasks open, but does not wait the 3 s of Spark's default for it.
+    "spark.locality.wait": "1s",
+    # Else a slot would prefer the executor that has most of its input, which is another one from batch to batch.
+    "spark.shuffle.reduceLocality.enabled": "false",
 }
 
-_LOCAL_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_FORCED = {
+    # A second attempt beside a running one is fenced, so it would be a waste.
+    "spark.speculation": "false",
+}
 
 _lock = threading.Lock()
-_users: list[tuple[SparkContext, SparkSession]] = []
+_users: list[SparkContext] = []
+"""A context as often as it was opened."""
 
 
-def spark_settings(config: StreamsConfig, *, partitions: int, directory: Path) -> dict[str, str]:
+def spark_settings(config: StreamsConfig, *, directory: Path) -> dict[str, str]:
     """Returns all of Spark's settings for an application whose files are in ``directory``.
 
     What ``config.extras`` says under a name that starts with ``spark.`` wins. Only Java options are added to ours
@@ -98,14 +87,16 @@ def spark_settings(config: StreamsConfig, *, partitions: int, directory: Path) -
     settings = _SETTINGS | {
         "spark.master": master,
         "spark.app.name": config.application_id,
-        "spark.sql.shuffle.partitions": str(partitions),
         "spark.local.dir": str(directory / "spark"),
-        "spark.sql.warehouse.dir": str(directory / "spark" / "warehouse"),
     }
     here = is_on_this_machine(master)
     if is_local(master) or starts_executors_here(master):
         # No other machine has to find this one, whatever its name resolves to.
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        # Else every user of this machine can connect to Spark's ports, which take serialized objects.
+        settings["spark.authenticate"] = "true"
+        # Workers are forked with everything imported: half the processor time of a start, and less memory.
+        settings["spark.python.daemon.module"] = "headrace.spark.daemon"
     if here:
         settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(worker_path(sys.path))
     return (
@@ -115,6 +106,7 @@ def spark_settings(config: StreamsConfig, *, partitions: int, directory: Path) -
             "spark.driver.defaultJavaOptions": driver_options(own, directory),
             "spark.executor.defaultJavaOptions": executor_options(own, directory if here else None),
         }
+        | _FORCED
     )
 
 
@@ -131,24 +123,33 @@ def own_settings(config: StreamsConfig) -> dict[str, str]:
     }
 
 
-def shuffle_partitions(config: StreamsConfig, tasks: int) -> int:
-    """Returns how many Spark partitions the tasks of a level share: as many as run at once, and no more than tasks.
+def slots(config: StreamsConfig, tasks: int) -> int:
+    """Returns how many slots the tasks of a level share: as many as run at once, and no more than tasks.
 
-    ``spark.sql.shuffle.partitions`` among the application's settings decides it instead. The number belongs to a
-    checkpoint: Spark keeps the one that the checkpoint was made with.
+    ``spark.default.parallelism`` among the application's settings decides it instead.
     """
     own = own_settings(config)
-    given = own.get("spark.sql.shuffle.partitions")
+    given = own.get(SLOTS)
     if given is not None:
         if not re.fullmatch(r"[1-9]\d*", given):
-            message = f"spark.sql.shuffle.partitions must be a whole number, at least 1, got '{given}'"
+            message = f"{SLOTS} must be a whole number, at least 1, got '{given}'"
             raise ConfigError(message)
         return int(given)
     at_once = cores(own.get("spark.master", DEFAULT_MASTER))
     if at_once is None:
-        limit = own.get("spark.cores.max", own.get("spark.default.parallelism", ""))
+        limit = own.get("spark.cores.max", "")
         at_once = int(limit) if limit.isdigit() else tasks
     return max(1, min(at_once, tasks))
+
+
+def attempts(config: StreamsConfig) -> int:
+    """Returns how often Spark tries a task, as the master or the settings say."""
+    own = own_settings(config)
+    master = own.get("spark.master", DEFAULT_MASTER)
+    if is_local(master):
+        inside = master.partition("[")[2].rstrip("]")
+        return int(inside.partition(",")[2] or 1) if inside else 1
+    return int(own.get("spark.task.maxFailures", 4))
 
 
 def check_master(config: StreamsConfig) -> None:
@@ -163,58 +164,55 @@ def check_master(config: StreamsConfig) -> None:
         raise ConfigError(message)
 
 
-def open_session(
-    config: StreamsConfig, *, partitions: int, directory: Path, keep_open: Sequence[int] = ()
-) -> SparkSession:
-    """Returns a new session; starts Spark's JVM, or uses the one of this process.
+def open_context(
+    config: StreamsConfig,
+    *,
+    directory: Path,
+    archive_options: tuple[str, ...] | None = None,
+) -> SparkContext:
+    """Returns the context of this process; starts Spark's JVM, and makes a context, if there is none.
 
-    ``keep_open`` are file descriptors that a new JVM holds as well, to its end: a lock on one of them is held as long
-    as anything of the application may still write, also after the application itself was killed. An explicit unlock
-    releases it everywhere.
+    ``archive_options`` are Java options that make the class-data archive, instead of those that use it.
 
-    Close the session with ``close_session``. Applications of one process share the JVM and Spark's context, with the
-    settings of the first; what a session can have of its own (``spark.sql.*``), it has.
+    Close the context with ``close_context``. Applications of one process share it, with the settings of the first.
     """
     directory.mkdir(parents=True, exist_ok=True)
     directory = directory.resolve()
-    settings = spark_settings(config, partitions=partitions, directory=directory)
+    settings = spark_settings(config, directory=directory)
+    for name, value in _FORCED.items():
+        if own_settings(config).get(name, value) != value:
+            logger.warning("%s is always %s: what two attempts do at once is done once anyway", name, value)
     with _lock, _undisturbed():
         forget_dead_jvm()
         context = SparkContext._active_spark_context
         if context is None or context._jsc is None:
-            context = _new_context(settings, directory, keep_open)
-            session = SparkSession(context)
-        else:
-            if context.master != settings["spark.master"]:
-                logger.warning(
-                    "this process has a Spark context with master %s; '%s' uses it instead of %s",
-                    context.master,
-                    config.application_id,
-                    settings["spark.master"],
-                )
-            session = SparkSession(context).newSession()
-            for name, value in settings.items():
-                if name.startswith("spark.sql.") and session.conf.isModifiable(name):
-                    session.conf.set(name, value)
-        _users.append((context, session))
-        return session
+            context = _new_context(settings, directory, archive_options)
+        elif context.master != settings["spark.master"]:
+            logger.warning(
+                "this process has a Spark context with master %s; '%s' uses it instead of %s",
+                context.master,
+                config.application_id,
+                settings["spark.master"],
+            )
+        _users.append(context)
+        return context
 
 
-def close_session(session: SparkSession) -> None:
-    """Ends a session of ``open_session``; Spark's context with the last one of it. The JVM stays for the next."""
+def close_context(context: SparkContext) -> None:
+    """Gives a context of ``open_context`` back; the last to do so stops it. The JVM stays for the next."""
     with _lock:
-        found = next((user for user in _users if user[1] is session), None)
+        found = next((place for place, user in enumerate(_users) if user is context), None)
         if found is None:
             return
-        _users.remove(found)
-        context = found[0]
-        if not any(other is context for other, _ in _users):
-            try:
-                context.stop()
-            except (Py4JError, OSError) as error:
-                # Nothing is left to be stopped of a JVM that has died.
-                if jvm_exit_code(error) is None:
-                    raise
+        del _users[found]
+        if any(user is context for user in _users):
+            return
+        try:
+            context.stop()
+        except (Py4JError, OSError) as error:
+            # Nothing is left to be stopped of a JVM that has died.
+            if jvm_exit_code(error) is None:
+                raise
 
 
 def worker_path(path: Sequence[str]) -> list[str]:
@@ -230,7 +228,7 @@ def worker_path(path: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def _new_context(settings: dict[str, str], directory: Path, keep_open: Sequence[int]) -> SparkContext:
+def _new_context(settings: dict[str, str], directory: Path, archive_options: tuple[str, ...] | None) -> SparkContext:
     _clear(directory)
     write_log_configurations(directory)
     python = settings.get("spark.pyspark.python", sys.executable)
@@ -240,7 +238,10 @@ def _new_context(settings: dict[str, str], directory: Path, keep_open: Sequence[
         os.environ.setdefault("PYSPARK_PYTHON", python)
     os.environ["PYSPARK_DRIVER_PYTHON"] = settings.get("spark.pyspark.driver.python", sys.executable)
     if SparkContext._gateway is None:
-        gateway = launch_jvm(settings, keep_open)
+        installation = find_installation(settings)
+        gateway = launch_jvm(settings, installation, archive_options)
+        if archive_options is None:
+            archive_later(installation.archive, settings.get("spark.driver.extraClassPath", ""))
         # The JVM was started with all the settings, and has not to be told them one by one.
         conf = SparkConf(_jvm=gateway.jvm)
     else:
@@ -249,7 +250,10 @@ def _new_context(settings: dict[str, str], directory: Path, keep_open: Sequence[
         conf = SparkConf(loadDefaults=False, _jvm=SparkContext._jvm)
         for name, value in settings.items():
             conf.set(name, value)
-    logger.info("starting Spark")
+    if starts_executors_here(settings["spark.master"]) and settings.get("spark.authenticate") == "true":
+        # For local[N] Spark makes one itself. Said here, because everybody can read the arguments of a process.
+        conf.setIfMissing("spark.authenticate.secret", token_hex(32))
+    logger.info("starting Spark's context")
     try:
         return SparkContext(conf=conf, gateway=gateway)
     except Py4JJavaError as error:
@@ -280,7 +284,3 @@ def _undisturbed() -> Iterator[None]:
         sys.path[:] = path
         if main and handler is not None:
             signal.signal(signal.SIGINT, handler)
-
-
-def _is_local_path(path: str | os.PathLike[str] | None) -> bool:
-    return path is None or "://" not in os.fspath(path) or os.fspath(path).startswith("file:")

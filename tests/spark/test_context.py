@@ -1,4 +1,4 @@
-"""Settings of Spark come from the configuration, and a session says nothing that the application does not say."""
+"""Settings of Spark come from the configuration, and a context says nothing that the application does not say."""
 
 import os
 import socket
@@ -11,8 +11,8 @@ import pytest
 
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError
+from headrace.spark.context import attempts, check_master, slots, spark_settings, worker_path
 from headrace.spark.masters import is_on_this_machine, usable_cores
-from headrace.spark.session import check_master, shuffle_partitions, spark_settings, worker_path
 
 
 def config(**settings: object) -> StreamsConfig:
@@ -21,20 +21,35 @@ def config(**settings: object) -> StreamsConfig:
 
 
 def settings_of(directory: Path, **settings: object) -> dict[str, str]:
-    return spark_settings(config(**settings), partitions=3, directory=directory)
+    return spark_settings(config(**settings), directory=directory)
 
 
 def test_settings_name_the_application_and_its_directory(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     assert settings["spark.app.name"] == "orders"
     assert settings["spark.master"] == "local[*,4]"
-    assert settings["spark.sql.shuffle.partitions"] == "3"
     assert settings["spark.local.dir"].startswith(str(tmp_path))
 
 
-def test_memory_of_the_stores_is_bounded(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
-    assert settings["spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"] == "true"
+def test_nothing_is_set_for_sql(tmp_path: Path) -> None:
+    assert not [name for name in settings_of(tmp_path) if name.startswith("spark.sql.")]
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [("local[2,4]", "true"), ("local-cluster[2,1,1024]", "true"), ("spark://localhost:7077", None), ("yarn", None)],
+)
+def test_ports_of_local_masters_ask_for_a_secret(tmp_path: Path, master: str, expected: str | None) -> None:
+    settings = settings_of(tmp_path, spark_master=master)
+    assert settings.get("spark.authenticate") == expected
+    # Arguments of a process can be read by everybody.
+    assert "spark.authenticate.secret" not in settings
+    assert settings_of(tmp_path, spark_authenticate=False)["spark.authenticate"] == "false"
+
+
+def test_speculation_is_off_whatever_is_set(tmp_path: Path) -> None:
+    assert settings_of(tmp_path)["spark.speculation"] == "false"
+    assert settings_of(tmp_path, spark_speculation=True)["spark.speculation"] == "false"
 
 
 def test_own_settings_win(tmp_path: Path) -> None:
@@ -64,21 +79,6 @@ def test_java_options_survive_spaces_in_the_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "local"),
-    [
-        (None, True),
-        ("/data/checkpoint", True),
-        ("file:///data", True),
-        ("s3a://bucket/a", False),
-        ("hdfs://h/a", False),
-    ],
-)
-def test_fast_file_manager_is_for_local_disks(tmp_path: Path, checkpoint: str | None, local: bool) -> None:  # noqa: FBT001
-    settings = settings_of(tmp_path, **({} if checkpoint is None else {"checkpoint_dir": checkpoint}))
-    assert ("spark.sql.streaming.checkpointFileManagerClass" in settings) is local
-
-
-@pytest.mark.parametrize(
     ("master", "tasks", "expected"),
     [
         ("local[2,4]", 8, 2),
@@ -90,18 +90,30 @@ def test_fast_file_manager_is_for_local_disks(tmp_path: Path, checkpoint: str | 
         ("local[2]", 0, 1),
     ],
 )
-def test_partitions_are_the_cores_but_no_more_than_tasks(master: str, tasks: int, expected: int) -> None:
-    assert shuffle_partitions(config(spark_master=master), tasks) == expected
+def test_slots_are_the_cores_but_no_more_than_tasks(master: str, tasks: int, expected: int) -> None:
+    assert slots(config(spark_master=master), tasks) == expected
 
 
-def test_partitions_can_be_set() -> None:
-    assert shuffle_partitions(config(spark_master="local[2]", spark_sql_shuffle_partitions=16), 4) == 16
+def test_slots_can_be_set() -> None:
+    assert slots(config(spark_master="local[2]", spark_default_parallelism=16), 4) == 16
     with pytest.raises(ConfigError, match="at least 1, got 'many'"):
-        shuffle_partitions(config(spark_sql_shuffle_partitions="many"), 4)
+        slots(config(spark_default_parallelism="many"), 4)
+
+
+@pytest.mark.parametrize(
+    ("master", "expected"),
+    [("local", 1), ("local[2]", 1), ("local[*,4]", 4), ("local[2, 3]", 3), ("local-cluster[2,1,1024]", 4), ("yarn", 4)],
+)
+def test_attempts_are_those_of_the_master(master: str, expected: int) -> None:
+    assert attempts(config(spark_master=master)) == expected
+
+
+def test_attempts_can_be_set_for_clusters() -> None:
+    assert attempts(config(spark_master="yarn", spark_task_maxFailures=7)) == 7
 
 
 def test_cores_of_a_cluster_can_be_limited() -> None:
-    assert shuffle_partitions(config(spark_master="spark://h:7077", spark_cores_max=4), 12) == 4
+    assert slots(config(spark_master="spark://h:7077", spark_cores_max=4), 12) == 4
 
 
 @pytest.mark.parametrize(
@@ -134,40 +146,43 @@ def test_workers_import_from_where_the_application_does(tmp_path: Path, monkeypa
 
 
 APPLICATION = """
-import signal, sys
+import logging, signal, sys
 from pathlib import Path
 from headrace.config import StreamsConfig
-from headrace.spark.session import close_session, open_session
+from headrace.spark.context import close_context, open_context
+from headrace.spark.jobs import Sent, StagedJob
 
-def shout(rows):
-    for row in rows:
-        print("row", row.id)
-        yield row.id
+def shout(slot, blobs):
+    print("slot", slot)
+    yield Sent(1, slot, bytes([slot]))
 
+logging.getLogger("headrace").addHandler(logging.NullHandler())
 before = signal.getsignal(signal.SIGINT), list(sys.path)
 for name in ("first", "second"):
-    config = StreamsConfig.of({"application.id": name, "spark.master": "local[1,4]"})
+    config = StreamsConfig.of({"application.id": name, "spark.master": "local[1,4]", "spark.speculation": "true"})
     directory = Path(sys.argv[1]) / name
-    session = open_session(config, partitions=2, directory=directory)
-    other = open_session(config, partitions=3, directory=directory)
-    assert session.conf.get("spark.sql.shuffle.partitions") == "2"
-    assert other.conf.get("spark.sql.shuffle.partitions") == "3"
-    close_session(other)
-    assert sorted(session.range(2).rdd.mapPartitions(shout).collect()) == [0, 1]
-    assert session.sparkContext.appName == name
-    close_session(session)
+    context = open_context(config, directory=directory)
+    assert open_context(config, directory=directory) is context
+    assert context.getConf().get("spark.speculation") == "false"
+    assert context.getConf().get("spark.authenticate") == "true"
+    close_context(context)
+    assert StagedJob(context, [shout], 2).run({}, "a batch") == [bytes([0]), bytes([1])]
+    assert context.appName == name
+    close_context(context)
+    assert context._jsc is None
     assert (directory / "spark.log").exists()
 assert (signal.getsignal(signal.SIGINT), list(sys.path)) == before
+assert not {"pandas", "pyarrow", "google.protobuf"} & set(sys.modules)
 """
 
 
 @pytest.mark.spark
-def test_session_is_silent_but_for_the_functions_of_the_application(tmp_path: Path) -> None:
+def test_context_is_silent_but_for_the_functions_of_the_application(tmp_path: Path) -> None:
     program = tmp_path / "application.py"
     program.write_text(textwrap.dedent(APPLICATION))
     command = [sys.executable, "-W", "error", str(program), str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    assert sorted(done.stderr.splitlines()) == ["row 0", "row 0", "row 1", "row 1"]
+    assert sorted(done.stderr.splitlines()) == ["slot 0", "slot 0", "slot 1", "slot 1"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["application.py", "first", "second"]

@@ -1,0 +1,178 @@
+"""Spark jobs of one shape, back to back: a stage per level, a shuffle between two of them.
+
+Everything that can be is made once: the wrapped functions, the RDDs of the first stage. A new job needs new RDDs only
+behind its shuffles, because Spark skips stages whose shuffle files exist. What passes between stages are bytes, which
+neither side pickles; each slot sends one record to each slot of the next stage, also if it has nothing to say, so that
+a stage behind a shuffle can be zipped with an RDD that says where its slots should run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from struct import Struct
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from pyspark import SparkContext
+from pyspark.core.rdd import _wrap_function
+from pyspark.serializers import NoOpSerializer
+
+_HEADER = Struct(">HIQ")
+_LONG = Struct("!q")
+"""A slot as Spark's PairwiseRDD reads it."""
+_DESCRIPTION = "spark.job.description"
+_GROUP = "spark.jobGroup.id"
+
+
+class Sent(NamedTuple):
+    """Bytes on their way to a slot of a later stage. The stage behind the last one is the driver."""
+
+    stage: int
+    slot: int
+    data: bytes
+
+
+StageFunction = Callable[[int, list[bytes]], Iterable[Sent]]
+"""Takes the number of the slot and what was sent to it, by the sender's stage and slot."""
+
+
+class StagedJob:
+    """A job that is run again and again: ``functions`` are its stages, each with so many ``slots``.
+
+    Functions go to the workers pickled, once per stage and job, so what is large in them should be bytes already.
+    """
+
+    def __init__(self, context: SparkContext, functions: Sequence[StageFunction], slots: int) -> None:
+        self._context = context
+        self._slots = slots
+        self._depth = len(functions)
+        # Any, here and below: what py4j returns.
+        jvm: Any = context._jvm
+        self._jvm = jvm
+        self._wrapped: list[Any] = [
+            _wrap_function(context, _Stage(function, stage, slots, self._depth), NoOpSerializer(), NoOpSerializer())
+            for stage, function in enumerate(functions)
+        ]
+        self._partitioner: Any = jvm.PythonPartitioner(slots, id(self))
+        self._cleaner: Any = context._jsc.sc().cleaner().get()
+        self._group = f"headrace-{uuid4().hex}"
+        self._said: dict[str, str] = {}
+        self._thread = 0
+        self._locations: tuple[str | None, ...] | None = None
+        self._first: Any = None
+        self._located: Any = None
+        self._locate((None,) * slots)
+
+    def run(
+        self,
+        properties: Mapping[str, str],
+        description: str,
+        locations: Sequence[str | None] | None = None,
+    ) -> list[bytes]:
+        """Runs a job, and returns what its stages have sent to the driver, by slot.
+
+        ``properties`` are local properties of the job, which tasks read from their TaskContext. ``description`` is for
+        Spark's UI. ``locations`` are the executors that slots prefer, as ``executor_location()`` names them on a
+        worker. Blocks; raises what Spark raises.
+        """
+        self._set({**properties, _DESCRIPTION: description, _GROUP: self._group})
+        if locations is not None:
+            self._locate(tuple(locations))
+        rdd, shuffled = self._first, []
+        for wrapped in self._wrapped[1:]:
+            pairs = self._jvm.PairwiseRDD(rdd).asJavaPairRDD().partitionBy(self._partitioner)
+            shuffled.append(pairs)
+            arrived = self._jvm.PythonRDD.valueOfPair(pairs)
+            if self._located is not None:
+                arrived = self._located.zip(arrived)
+            rdd = self._jvm.PythonRDD(arrived.rdd(), wrapped, False, False)  # noqa: FBT003 - Java has no keywords
+        try:
+            records = [bytes(record) for record in rdd.collect()]
+        finally:
+            # Else their files stay until the JVM happens to collect what has made them.
+            for pairs in shuffled:
+                self._cleaner.doCleanupShuffle(pairs.rdd().dependencies().head().shuffleId(), False)  # noqa: FBT003
+        return [sent.data for record in records for sent in _unpacked(record)]
+
+    def cancel(self) -> None:
+        """Ends a job that is running; from any thread."""
+        self._context.cancelJobGroup(self._group)
+
+    def _set(self, properties: Mapping[str, str]) -> None:
+        if self._thread != threading.get_ident():
+            # Spark keeps them by thread.
+            self._thread, self._said = threading.get_ident(), {}
+        for name, value in properties.items():
+            if self._said.get(name) != value:
+                self._context.setLocalProperty(name, value)
+                self._said[name] = value
+
+    def _locate(self, locations: tuple[str | None, ...]) -> None:
+        if locations == self._locations:
+            return
+        self._first = self._jvm.PythonRDD(self._source(1, locations), self._wrapped[0], False, False)  # noqa: FBT003
+        known = any(location is not None for location in locations)
+        self._located = self._source(self._slots, locations).toJavaRDD() if known and self._depth > 1 else None
+        self._locations = locations
+
+    def _source(self, records: int, locations: tuple[str | None, ...]) -> Any:
+        """Returns an RDD of so many empty records in each slot, which prefers executors."""
+        jvm = self._jvm
+        data, preferred = jvm.java.util.ArrayList(), jvm.java.util.HashMap()
+        for slot, location in enumerate(locations):
+            for _ in range(records):
+                data.add(b"")
+            preferred[slot] = jvm.PythonUtils.toSeq([] if location is None else [location])
+        tag = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("[B"))
+        return jvm.org.apache.spark.rdd.ParallelCollectionRDD(
+            self._context._jsc.sc(),
+            jvm.PythonUtils.toSeq(data),
+            self._slots,
+            jvm.PythonUtils.toScalaMap(preferred),
+            tag,
+        )
+
+
+class _Stage:
+    """A stage on a worker: calls its function, and passes on what is not for it."""
+
+    def __init__(self, function: StageFunction, stage: int, slots: int, depth: int) -> None:
+        self._function = function
+        self._stage = stage
+        self._slots = slots
+        self._depth = depth
+
+    def __call__(self, slot: int, records: Iterable[bytes]) -> Iterator[bytes]:
+        own: list[bytes] = []
+        passing: dict[int, list[bytes]] = {}
+        # To its end: a worker that leaves something unread is not used again.
+        for sent in [sent for record in records for sent in _unpacked(record)]:
+            if sent.stage == self._stage:
+                own.append(sent.data)
+            else:
+                _pack(sent, passing)
+        for sent in self._function(slot, own):
+            if not self._stage < sent.stage <= self._depth or not 0 <= sent.slot < self._slots:
+                message = f"stage {self._stage} sends to slot {sent.slot} of stage {sent.stage}"
+                raise ValueError(message)
+            _pack(sent, passing)
+        if self._stage + 1 == self._depth:
+            yield b"".join(part for to in sorted(passing) for part in passing[to])
+            return
+        for to in range(self._slots):
+            yield _LONG.pack(to)
+            yield b"".join(passing.get(to, ()))
+
+
+def _pack(sent: Sent, parts: dict[int, list[bytes]]) -> None:
+    parts.setdefault(sent.slot, []).extend((_HEADER.pack(sent.stage, sent.slot, len(sent.data)), sent.data))
+
+
+def _unpacked(record: bytes) -> Iterator[Sent]:
+    place = 0
+    while place < len(record):
+        stage, slot, length = _HEADER.unpack_from(record, place)
+        place += _HEADER.size
+        yield Sent(stage, slot, record[place : place + length])
+        place += length

@@ -1,0 +1,98 @@
+"""What a start is busy with stands on the terminal, once, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from headrace.app import start_line as module
+from headrace.app.start_line import start_line
+from tests.app.kit import END, Engines, application, started
+
+LOGGER = logging.Logger("headrace", logging.NOTSET)
+"""One that pytest does not listen to."""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+    def lines(self) -> list[str]:
+        return [line for line in self.getvalue().replace("\r\x1b[K", "\n").split("\n") if line]
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    terminal = Terminal()
+    # Not the one of the process, which pytest sets before each step of a test.
+    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=terminal))
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN", 0.01)
+    monkeypatch.setattr(module, "_LOGGER", LOGGER)
+    yield terminal
+    assert (LOGGER.handlers, LOGGER.level) == ([], logging.NOTSET)
+
+
+def wait_for(terminal: Terminal, text: str) -> None:
+    deadline = threading.Event()
+    for _ in range(2000):
+        if text in terminal.getvalue():
+            return
+        deadline.wait(0.01)
+    pytest.fail(f"{text!r} not in {terminal.getvalue()!r}")
+
+
+def test_line_says_what_is_logged_until_the_start_is_over(terminal: Terminal) -> None:
+    starting = threading.Event()
+    with start_line("orders", lambda: not starting.is_set()):
+        wait_for(terminal, "orders: starting, 0 s")
+        LOGGER.info("starting %s", "Java")
+        wait_for(terminal, "orders: starting Java, 0 s")
+        starting.set()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    LOGGER.info("something later")
+    assert "something later" not in terminal.getvalue()
+
+
+def test_warnings_stay(terminal: Terminal) -> None:
+    with start_line("orders", lambda: True):
+        LOGGER.warning("no %s", "topic")
+        wait_for(terminal, "\r\x1b[Kno topic\n")
+
+
+def test_nothing_is_shown_elsewhere_than_on_a_terminal(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "isatty", lambda: False)
+    with start_line("orders", lambda: True):
+        LOGGER.info("starting Java")
+    assert terminal.getvalue() == ""
+
+
+def test_program_that_logs_shows_it_itself(terminal: Terminal) -> None:
+    own = logging.NullHandler()
+    LOGGER.addHandler(own)
+    try:
+        with start_line("orders", lambda: True):
+            LOGGER.info("starting Java")
+    finally:
+        LOGGER.removeHandler(own)
+    assert terminal.getvalue() == ""
+
+
+def test_run_shows_its_start(terminal: Terminal, place: Path) -> None:
+    seen = threading.Event()
+
+    def show(listener: object) -> None:
+        LOGGER.info("starting Java")
+        wait_for(terminal, "starting Java, ")
+        seen.set()
+
+    streams = application(place, Engines(show, started, END))
+    streams.run(available_now=True)
+    assert seen.is_set()
+    assert terminal.lines()[0].startswith(f"{streams.config.application_id}: ")
+    assert terminal.getvalue().endswith("\r\x1b[K")
