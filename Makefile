@@ -99,6 +99,7 @@ bench-kafka: $(STAMP) java ## the engine on a real broker, next to Kafka Streams
 soak: $(STAMP) java ## the long versions: kills, memory, all golden cases on Spark
 	$(BIN)/python -m tests.spark.faults.soak
 	$(BIN)/python -m tests.spark.faults.soak --log kafka
+	$(BIN)/python -m tests.topics.start_soak
 	$(BIN)/python -m benchmarks.soak_memory
 ifneq ($(GOLDEN),)
 	$(BIN)/python conformance/golden.py --engine spark $(GOLDEN)

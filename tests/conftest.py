@@ -58,8 +58,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory, secured_listener: SecuredLi
     from headrace.topics.kafka import KafkaLog
 
     directory = tmp_path_factory.mktemp("kafka")
-    # Compaction is looked for after fifteen seconds otherwise.
-    settings = {"log.cleaner.backoff.ms": "100", **secured_listener.broker_settings}
+    # Compaction is looked for after fifteen seconds otherwise, and transactions that take too long after ten.
+    settings = {
+        "log.cleaner.backoff.ms": "100",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+        **secured_listener.broker_settings,
+    }
     started = start_broker(directory, port=secured_listener.plain_port, settings=settings)
     address = started.bootstrap_servers
     # It belongs to nobody, so that it would outlive tests that are killed.
@@ -96,7 +100,8 @@ def kafka(broker: str) -> Iterator[KafkaLog]:
         yield log
     # At once: readers of topics that are left go on asking the broker for more.
     with KafkaLog(broker) as log:
+        # Those with the progress of applications among them, which are otherwise never deleted.
+        for name in log._administration.names():
+            log.delete_topic(name)
         for application in ("app", "one", "two"):
             log.reset_application(application)
-        for name in log.topics():
-            log.delete_topic(name)

@@ -15,6 +15,7 @@ from headrace.query.roster import Member, Roster
 from headrace.topics.kafka import KafkaLog, administration
 from tests.cli.conftest import Command, Done
 from tests.secured_listener import PASSWORD, SecuredListener
+from tests.topics.kit import everything
 
 pytestmark = pytest.mark.kafka
 
@@ -74,33 +75,30 @@ def test_application_runs_shows_its_state_and_is_reset(on_kafka: Command, kafka:
     # Another application's, whose name begins in the same way.
     kafka.create_topic("app-eu-counts-changelog")
     kafka.create_topic("in")
-    kafka.commit_batch("app-eu", 0, [], positions={("in", 0): 0})
+    kafka.open_journal("app-eu", []).commit(0, [], {("in", 0): 0})
     planned = on_kafka("reset", "app", "--dry-run").out
     assert "app-word-count-store-changelog" in planned
     assert "app-eu-counts" not in planned
     on_kafka("reset", "app", "--yes")
-    assert [topic for topic in kafka._administration.names() if topic.startswith("app-")] == [
-        "app-eu-counts-changelog",
-        "app-eu-headrace-batches",
-    ]
+    assert everything(kafka, "app-word-count-store-changelog") == []
     assert kafka.positions("app") == {}
     on_kafka(*run)
     assert len(on_kafka(*consume).lines) == 8
     kafka.reset_application("app-eu")
 
 
-def test_reset_deletes_what_views_have_left(on_kafka: Command, kafka: KafkaLog) -> None:
+def test_reset_empties_what_views_have_left(on_kafka: Command, kafka: KafkaLog) -> None:
     Roster("app", kafka).announce(Member("view-1", HostInfo("localhost", 8080), 0, {}))
     kafka.create_topic("in")
-    kafka.commit_batch("app", 0, [], positions={("in", 0): 0})
+    kafka.open_journal("app", []).commit(0, [], {("in", 0): 0})
     on_kafka("reset", "app", "--yes")
-    assert kafka.topics() == ["in"]
+    assert everything(kafka, "app-views") == []
 
 
 def test_reset_sets_positions(on_kafka: Command, kafka: KafkaLog) -> None:
     kafka.create_topic("in")
     kafka.append("in", [(None, 1, b"k", b"v", ())] * 5)
-    kafka.commit_batch("app", 0, [], positions={("in", 0): 5})
+    kafka.open_journal("app", []).commit(0, [], {("in", 0): 5})
     on_kafka("reset", "app", "--shift-by", -2, "--yes")
     assert kafka.positions("app") == {("in", 0): 3}
 

@@ -15,7 +15,6 @@ pytest.importorskip("confluent_kafka")
 
 from headrace import JoinWindows, Materialized, Produced, Serdes, Streams, StreamsBuilder, TimeWindows
 from headrace.errors import (
-    BatchError,
     IncompatibleTopologyError,
     MissingSourceTopicError,
     StateDirectoryError,
@@ -24,9 +23,8 @@ from headrace.errors import (
 )
 from headrace.state.memory import MemoryEngine
 from headrace.topics.kafka import KafkaLog
-from headrace.topics.kafka.batches import _Entry
-from headrace.topics.kafka.markers import Marker
 from tests.spark.stand import LONG, Stand
+from tests.topics.journals import group_offsets
 from tests.topics.kit import everything
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -69,43 +67,13 @@ def test_internal_topics_are_made_as_kafka_streams_makes_them(stand: Stand, kafk
     assert last.configs == {"cleanup.policy": "compact,delete", "retention.ms": str((60 + 1 + 86_400) * 1000)}
 
 
-def test_progress_is_the_offsets_of_the_consumer_group(stand: Stand, kafka: KafkaLog) -> None:
+def test_offsets_of_the_consumer_group_follow_the_positions(stand: Stand, kafka: KafkaLog) -> None:
     stand.topic("in", 2)
     stand.write("in", *((f"k{number}", number, 1000 + number) for number in range(20)))
     stand.run(counts)
-    offsets = kafka._batches._group_offsets("app")
-    assert offsets.pop(("app-headrace-0-tasks", 0)) == offsets.pop(("app-headrace-0-tasks", 1)) == 1
-    assert offsets == kafka.end_offsets([("in", 0), ("in", 1)])
-
-
-def test_markers_say_which_plan_checkpoint_and_changes_they_belong_to(stand: Stand, kafka: KafkaLog) -> None:
-    from confluent_kafka import TopicPartition
-
-    stand.topic("in")
-    stand.write("in", ("a", 1, 1))
-    stand.run(counts)
-    place = kafka._clients.group("app").committed([TopicPartition("app-headrace-0-tasks", 0)])[0]
-    marker = Marker.of(place.offset, place.metadata)
-    assert marker.batch_id == 0
-    assert all((marker.plan, marker.checkpoint, marker.changes))
-    assert marker.written == {("out", 0): (0, 1), ("app-counts-changelog", 0): (0, 1)}
-
-
-def test_batch_whose_markers_are_gone_is_not_run_again(stand: Stand, kafka: KafkaLog) -> None:
-    stand.topic("in")
-    stand.write("in", ("a", 1, 1))
-    stand.run(counts)
-    stand.write("in", ("a", 1, 2))
-    checkpoint = stand.directory / "app" / "checkpoint"
-    stand.run(counts)
-    # As if the driver had died before it recorded the second batch, and a week had passed.
-    kafka._batches._put("app", _Entry(0, "", [], [], [("0_0", 0, 0)]))
-    for file in ("commits/1", "commits/.1.crc", "offsets/2", "offsets/.2.crc"):
-        (checkpoint / file).unlink(missing_ok=True)
-    kafka._clients.admin.delete_consumer_groups(["app"])["app"].result()
-    streams = stand.streams(counts).start(available_now=True)
-    with pytest.raises(BatchError, match="batch 1 of application 'app' was begun before, and whether task 0_0 wrote"):
-        streams.wait(LONG)
+    ends = kafka.end_offsets([("in", 0), ("in", 1)])
+    assert kafka.positions("app") == ends
+    assert group_offsets(kafka, "app", ends) == ends
 
 
 def test_deleted_checkpoint_is_told(stand: Stand) -> None:
@@ -206,9 +174,8 @@ def test_at_least_once_needs_no_transactions(stand: Stand, kafka: KafkaLog) -> N
     found = stand.read("out")
     assert len(found) == 21
     assert ("k1", 2, 2000) in found
-    # There are no markers, neither of tasks nor at the end of a transaction.
+    # The end of a transaction would take an offset.
     assert sum(kafka.end_offsets([("out", 0), ("out", 1)]).values()) == 21
-    assert set(kafka._batches._group_offsets("app")) == {("in", 0), ("in", 1)}
 
 
 def test_changelog_that_the_broker_has_compacted_rebuilds_the_store(stand: Stand, kafka: KafkaLog) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from headrace.topics.journal import DurableLog, EdgeBlob, Journal, Receipt, TaskRecord
-from headrace.topics.log import Committed, Output, TopicPartition
+from headrace.topics.log import Committed, Offsets, Output, TopicPartition
 from tests.topics.kit import everything, keyed, record
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
+    from headrace.topics.kafka import KafkaLog
 
 
 def task_record(
@@ -64,3 +70,28 @@ def run_batch(
         for task in tasks
     ]
     return journal.commit(batch_id, receipts)
+
+
+def open_transaction(log: KafkaLog, task: str, topic: str, records: Sequence[Output]) -> Producer:
+    """Writes records in a transaction of a task, and leaves it open, as a process does that is killed."""
+    # Imported here: only those who ask for it have its client.
+    from headrace.topics.kafka.transactions import init_producer
+    from headrace.topics.kafka.writing import Delivery, flush, produce
+
+    producer, delivery = init_producer(log._clients, "app", task), Delivery()
+    producer.begin_transaction()
+    produce(producer, topic, records[0][0] or 0, records, delivery, every=True)
+    flush(producer, delivery, 10)
+    return producer
+
+
+def group_offsets(log: KafkaLog, group: str, targets: Iterable[TopicPartition]) -> Offsets:
+    """Returns what a consumer group has committed."""
+    # Imported here: only those who ask for it have its client.
+    from confluent_kafka import Consumer
+    from confluent_kafka import TopicPartition as Place
+
+    consumer = Consumer({"bootstrap.servers": log.bootstrap_servers, "group.id": group})
+    found = consumer.committed([Place(*target) for target in targets], 10)
+    consumer.close()
+    return {(place.topic, place.partition): place.offset for place in found}

@@ -9,7 +9,7 @@ import pytest
 from headrace.errors import BatchError, FencedError, TopicError, UnknownTopicError
 from headrace.topics.journal import DurableLog, TaskStatus
 from tests.topics.journals import outputs, run_batch, run_task, task_record, values
-from tests.topics.kit import record
+from tests.topics.kit import everything, record
 
 TASKS = ("0_0", "0_1")
 
@@ -88,6 +88,24 @@ def test_large_record_comes_back(log: DurableLog) -> None:
     done = task_record(0, memory=bytes(range(256)) * 12_000)
     journal.commit(0, [run_task(log, journal, "0_0", done)])
     assert log.task_journal("app", journal.incarnation, "0_0", []).open().record == done
+
+
+def test_large_outputs_are_committed_too(log: DurableLog) -> None:
+    log.create_topic("out")
+    journal = log.open_journal("app", TASKS)
+    big = [record(f"k{n}", "x" * 1000) for n in range(1500)]
+    run_batch(log, journal, 0, {"out": big}, tasks=TASKS)
+    found = [raw[2:4] for raw in everything(log, "out")]
+    assert found == [each[2:4] for each in big] * 2
+
+
+def test_outputs_lie_in_the_order_in_which_tasks_have_committed(log: DurableLog) -> None:
+    log.create_topic("out")
+    journal = log.open_journal("app", ["10_0", "2_0", "0_0"])
+    journal.begin(0, b"plan")
+    receipts = [run_task(log, journal, task, task_record(0), {"out": outputs(task)}) for task in ("10_0", "2_0", "0_0")]
+    journal.commit(0, receipts)
+    assert values(log, "out") == ["10_0", "2_0", "0_0"]
 
 
 def test_task_that_had_nothing_to_do_keeps_its_status(log: DurableLog) -> None:

@@ -1,32 +1,27 @@
-"""What is particular to Kafka: transactions of tasks, the offsets they take, and who is let in."""
+"""Topics of Kafka: what is particular to them, and the settings of its clients."""
 
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 from secrets import token_hex
 
 import pytest
 
 pytest.importorskip("confluent_kafka")
 
+from confluent_kafka import KafkaError
+
+import headrace
 from headrace.config import StreamsConfig
-from headrace.errors import BatchError, ConfigError, RetriableError, TaskMigratedError, TopicError
-from headrace.topics.kafka import KafkaLog, administration, batches, times
-from headrace.topics.kafka.clients import Clients, Writer
+from headrace.errors import ConfigError, RetriableError, TopicError
+from headrace.topics.kafka import KafkaLog, administration, times
+from headrace.topics.kafka.explaining import explain
 from headrace.topics.kafka.settings import ClientSettings
-from headrace.topics.log import Output, TopicLog
-from tests.topics.kit import commit, everything, keyed, record
+from headrace.topics.log import Output
+from tests.topics.kit import everything, keyed, record
 
 pytestmark = pytest.mark.kafka
-
-
-def values(log: TopicLog, topic: str, partition: int = 0) -> list[str | None]:
-    return [value for _, _, value in keyed(everything(log, topic, partition))]
-
-
-def other_process(log: KafkaLog) -> KafkaLog:
-    """Returns a handle that shares no clients with another one, as if it were in another process."""
-    return KafkaLog(log.bootstrap_servers, admin={"client.id": "other"})
 
 
 def test_records_come_back_as_they_were_but_for_time_zero(kafka: KafkaLog) -> None:
@@ -47,229 +42,6 @@ def test_time_in_the_far_future_is_refused_by_the_broker(kafka: KafkaLog) -> Non
     kafka.create_topic("t")
     with pytest.raises(TopicError, match=r"message\.timestamp\.after\.max\.ms"):
         kafka.append("t", [record("a", "1", 1 << 60)])
-
-
-def test_outputs_are_read_when_their_task_has_finished(kafka: KafkaLog) -> None:
-    kafka.create_topic("in")
-    kafka.create_topic("out", partitions=2)
-    with kafka.stage("app", 0, "0_0", 0) as stage:
-        stage.write("out", [record("a", "1", partition=0), record("b", "2", partition=1)])
-        receipt = pickle.loads(pickle.dumps(stage.finish({("in", 0): 7})))
-    assert kafka.last_batch("app") is None
-    done = kafka.commit_batch("app", 0, [receipt])
-    assert done.written == {("out", 0): (0, 1), ("out", 1): (0, 1)}
-    assert keyed(everything(kafka, "out", 1)) == [(0, "b", "2")]
-    assert kafka.positions("app") == {("in", 0): 7}
-    with other_process(kafka) as other:
-        assert other.last_batch("app") == done
-
-
-def test_end_of_a_transaction_takes_an_offset_and_ranges_stay_exact(kafka: KafkaLog) -> None:
-    kafka.create_topic("out")
-    for batch in range(3):
-        commit(kafka, batch, {"out": [record("k", f"{batch}-{n}") for n in range(2)]})
-    assert kafka.end_offsets([("out", 0)]) == {("out", 0): 9}
-    assert [raw[0] for raw in everything(kafka, "out")] == [0, 1, 3, 4, 6, 7]
-    for start in range(9):
-        for stop in range(start, 10):
-            expected = [offset for offset in (0, 1, 3, 4, 6, 7) if start <= offset < stop]
-            assert [raw[0] for raw in kafka.read("out", 0, start, stop)] == expected
-
-
-def test_aborted_records_are_never_seen(kafka: KafkaLog) -> None:
-    kafka.create_topic("out")
-    with kafka.stage("app", 0, "0_0", 0) as stage:
-        stage.write("out", [record("k", "aborted")] * 10)
-        # Only a full buffer or a commit sends them.
-        stage.flush()
-    assert kafka.read("out", 0, 0) == []
-    commit(kafka, 0, {"out": [record("k", "committed")]})
-    assert values(kafka, "out") == ["committed"]
-    assert kafka.read("out", 0, 0, 5) == []
-
-
-def test_open_transaction_hides_what_follows_it(kafka: KafkaLog) -> None:
-    kafka.create_topic("out")
-    with kafka.stage("app", 0, "0_0", 0) as stage:
-        stage.write("out", [record("k", "open")])
-        stage.flush()
-        kafka.append("out", [record("k", "later")])
-        assert kafka.end_offsets([("out", 0)]) == {("out", 0): 0}
-        assert kafka.end_offsets([("out", 0)], stable=False) == {("out", 0): 2}
-        assert kafka.read("out", 0, 0) == []
-        receipt = stage.finish({})
-    kafka.commit_batch("app", 0, [receipt])
-    assert values(kafka, "out") == ["open", "later"]
-
-
-def test_replay_that_finds_its_marker_writes_nothing(kafka: KafkaLog) -> None:
-    kafka.create_topic("in")
-    kafka.create_topic("out")
-    with kafka.stage("app", 4, "1_9", 0) as stage:
-        stage.write("out", [record("k", "first")])
-        stage.finish({("in", 0): 3})
-    # The driver has died before it recorded the batch.
-    with other_process(kafka) as other, other.stage("app", 4, "1_9", 1) as again:
-        again.write("out", [record("k", "second")])
-        receipt = again.finish({("in", 0): 3})
-        assert other.commit_batch("app", 4, [receipt]).written == {("out", 0): (0, 1)}
-    assert values(kafka, "out") == ["first"]
-    assert kafka.positions("app") == {("in", 0): 3}
-
-
-def test_zombie_is_fenced(kafka: KafkaLog) -> None:
-    kafka.create_topic("out")
-    with other_process(kafka) as other, kafka.stage("app", 0, "0_0", 0) as zombie:
-        zombie.write("out", [record("k", "zombie")] * 5)
-        with other.stage("app", 0, "0_0", 1) as successor:
-            successor.write("out", [record("k", "successor")])
-            receipt = successor.finish({})
-        other.commit_batch("app", 0, [receipt])
-        with pytest.raises(TaskMigratedError, match="another process has taken over"):
-            zombie.finish({})
-    assert values(kafka, "out") == ["successor"]
-    # The next batch finds out that its producer is fenced before it writes, and makes a new one.
-    commit(kafka, 1, {"out": [record("k", "next")]})
-    assert values(kafka, "out") == ["successor", "next"]
-
-
-def test_task_that_goes_back_and_forth_between_processes_is_written_once(
-    kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at_hand: list[bool] = []
-    spare_writer = Clients.spare_writer
-
-    def observed(clients: Clients, transactional_id: str) -> Writer | None:
-        found = spare_writer(clients, transactional_id)
-        at_hand.append(found is not None)
-        return found
-
-    monkeypatch.setattr(Clients, "spare_writer", observed)
-    kafka.create_topic("out")
-    with other_process(kafka) as other:
-        for batch in range(6):
-            log = kafka if batch % 2 else other
-            stage = log.stage("app", batch, "0_0", 0)
-            stage.write("out", [record("k", str(batch))])
-            log.commit_batch("app", batch, [stage.finish({})])
-    assert values(kafka, "out") == [str(batch) for batch in range(6)]
-    # Who has got the task from another process has a writer at hand when it comes again.
-    assert at_hand == [False, False, False, True, True, True]
-
-
-def test_at_least_once_writes_a_replay_again_and_commits_positions_with_the_batch(kafka: KafkaLog) -> None:
-    kafka.create_topic("in")
-    kafka.create_topic("out")
-    with KafkaLog(kafka.bootstrap_servers, exactly_once=False) as log:
-        for attempt in (0, 1):
-            with log.stage("app", 0, "0_0", attempt) as stage:
-                stage.write("out", [record("k", str(attempt))])
-                receipt = stage.finish({("in", 0): 3})
-            assert values(log, "out")[-1] == str(attempt)
-        assert log.positions("app") == {}
-        assert log.commit_batch("app", 0, [receipt]).written == {("out", 0): (1, 2)}
-        assert log.positions("app") == {("in", 0): 3}
-
-
-def test_marker_of_another_plan_or_of_a_later_batch_is_refused(kafka: KafkaLog) -> None:
-    kafka.create_topic("out")
-    with kafka.stage("app", 3, "0_0", 0, plan="a", checkpoint="one") as stage:
-        stage.write("out", [record("k", "1")])
-        stage.finish({})
-    for batch, plan, checkpoint, problem in (
-        (3, "b", "one", "batch 3 of application 'app' is in the log with another plan"),
-        (3, "a", "other", "batch 3 of application 'app' is in the log from another checkpoint"),
-        (2, "a", "one", "batch 2 of application 'app' is older than the last one in the log, 3"),
-    ):
-        stage = kafka.stage("app", batch, "0_0", 1, plan=plan, checkpoint=checkpoint)
-        with stage, pytest.raises(BatchError, match=problem):
-            stage.write("out", [record("k", "2")])
-    assert values(kafka, "out") == ["1"]
-
-
-def test_lost_marker_is_told_before_a_batch_is_run_again(kafka: KafkaLog) -> None:
-    kafka.create_topic("out")
-    commit(kafka, 0, {"out": [record("k", "1")]})
-    kafka.before_replay("app", 1)
-    # Brokers forget them after a week in which nobody has committed.
-    kafka._clients.admin.delete_consumer_groups(["app"])["app"].result()
-    with pytest.raises(BatchError, match=r"whether task 0_0 wrote results of it is not known .* `headrace reset app`"):
-        kafka.before_replay("app", 1)
-
-
-def test_replay_that_changes_state_in_another_way_is_reported(
-    kafka: KafkaLog, caplog: pytest.LogCaptureFixture
-) -> None:
-    kafka.create_topic("out")
-    for log in (kafka, other_process(kafka)):
-        with log.stage("app", 0, "0_0", 0, changes=lambda log=log: str(id(log))) as stage:  # type: ignore[misc]
-            stage.write("out", [record("k", "1")])
-            stage.finish({})
-    assert "batch 0 was run again and has changed its state in another way" in caplog.text
-
-
-def test_task_without_input_and_output_leaves_no_trace(kafka: KafkaLog) -> None:
-    with kafka.stage("app", 0, "0_0", 0) as stage:
-        receipt = stage.finish({})
-    assert kafka.commit_batch("app", 0, [receipt]).written == {}
-    assert kafka._batches._group_offsets("app") == {}
-
-
-def test_marker_of_an_idle_task_is_committed_again_before_brokers_forget_it(
-    kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kafka.create_topic("out")
-    commit(kafka, 0, {"out": [record("k", "1")]})
-    kafka._clients.admin.delete_consumer_groups(["app"])["app"].result()
-    monkeypatch.setattr(batches, "_OUTWORN_MS", -1)
-    kafka.commit_batch("app", 1, [])
-    kafka.before_replay("app", 2)
-
-
-def test_progress_is_not_among_the_topics(kafka: KafkaLog) -> None:
-    kafka.create_topic("out", partitions=3)
-    commit(kafka, 0, {"out": [record("k", "1")]})
-    assert kafka.partition_counts() == {"out": 3}
-    assert kafka.partitions_of("out") == 3
-
-
-def test_receipts_are_checked(kafka: KafkaLog) -> None:
-    kafka.create_topic("out")
-    with kafka.stage("app", 0, "0_0", 0) as stage:
-        receipt = stage.finish({})
-    with pytest.raises(BatchError, match="two receipts of task 0_0"):
-        kafka.commit_batch("app", 0, [receipt, receipt])
-    with pytest.raises(BatchError, match="has a receipt of batch 0"):
-        kafka.commit_batch("app", 1, [receipt])
-
-
-def test_positions_outlive_the_offsets_of_the_group(kafka: KafkaLog) -> None:
-    kafka.create_topic("in", partitions=2)
-    commit(kafka, 0, {}, positions={("in", 0): 5})
-    commit(kafka, 1, {}, positions={("in", 1): 6})
-    # Brokers forget them after a week in which nobody has committed.
-    kafka._clients.admin.delete_consumer_groups(["app"])["app"].result()
-    with other_process(kafka) as other:
-        assert other.positions("app") == {("in", 0): 5, ("in", 1): 6}
-
-
-def test_application_that_another_process_has_reset_has_no_batch(kafka: KafkaLog) -> None:
-    commit(kafka, 0, {})
-    with other_process(kafka) as other:
-        other.reset_application("app")
-    assert kafka.last_batch("app") is None
-
-
-def test_reset_forgets_batches_positions_and_markers(kafka: KafkaLog) -> None:
-    kafka.create_topic("in")
-    kafka.create_topic("out")
-    commit(kafka, 5, {"out": [record("k", "1")]}, positions={("in", 0): 5})
-    kafka.reset_application("app")
-    assert kafka.last_batch("app") is None
-    assert kafka.positions("app") == {}
-    assert kafka.topics() == ["in", "out"]
-    commit(kafka, 0, {"out": [record("k", "2")]})
-    assert values(kafka, "out") == ["1", "2"]
 
 
 def test_latest_time_of_a_long_range_is_asked_for(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,7 +81,7 @@ def test_handle_pickles_and_opens_anew(kafka: KafkaLog) -> None:
     kafka.create_topic("t")
     with pickle.loads(pickle.dumps(kafka)) as copy:
         copy.append("t", [record("a", "1")])
-    assert values(kafka, "t") == ["1"]
+    assert [value for _, _, value in keyed(everything(kafka, "t"))] == ["1"]
 
 
 def test_record_that_the_broker_refuses_is_explained(kafka: KafkaLog) -> None:
@@ -333,6 +105,17 @@ def test_absent_broker_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.raises(RetriableError, match=r"Kafka at '127\.0\.0\.1:1' did not answer"),
     ):
         log.topics()
+
+
+@pytest.mark.parametrize("code", [KafkaError._MSG_TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN])
+def test_broker_that_is_away_is_waited_for(code: int) -> None:
+    assert isinstance(explain(KafkaError(code), "writing", "b:9092"), RetriableError)
+
+
+def test_offsets_of_groups_are_not_asked_for() -> None:
+    """The client dies if it asks a broker for them that has just come up; see ``tests/topics/start_soak.py``."""
+    sources = Path(headrace.__file__).parent.rglob("*.py")
+    assert [path for path in sources if "list_consumer_group_offsets" in path.read_text(encoding="utf-8")] == []
 
 
 def test_settings_come_from_the_configuration_with_kafka_streams_prefixes() -> None:
@@ -360,3 +143,4 @@ def test_settings_come_from_the_configuration_with_kafka_streams_prefixes() -> N
     assert settings.for_admin()["client.id"] == "boss"
     assert settings.for_admin()["sasl.username"] == consumer["sasl.username"] == "user"
     assert settings.replication_factor == 3
+    assert settings.task_timeout_s == 300

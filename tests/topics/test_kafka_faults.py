@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import timedelta
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,57 +12,153 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from headrace.kafka_broker import start_broker, stop_broker
+from headrace.topics.journal import Receipt
 from headrace.topics.kafka import KafkaLog
-from tests.topics.kit import commit, everything, keyed, record
+from tests.topics.journals import outputs, run_batch, task_record, values
 
 pytestmark = pytest.mark.kafka
 
-# Writes its records, commits them if it is told to, and waits to be killed.
-WRITER = """
+TASKS = ("0_0", "1_0")
+
+# Runs a task of batch 0 up to some point, and waits there to be killed, or to be told to go on.
+TASK = """
 import sys
+from headrace.errors import FencedError, RetriableError
+from headrace.topics.journal import EdgeBlob, TaskRecord
 from headrace.topics.kafka import KafkaLog
-servers, batch, value, commits = sys.argv[1:]
-stage = KafkaLog(servers).stage("app", int(batch), "0_0", 0)
-stage.write("out", [(None, 1, b"k", value.encode(), ())] * 3)
-stage.flush()
-if commits == "yes":
-    stage.finish({})
-print("ready", flush=True)
-sys.stdin.read()
+from headrace.topics.kafka.task_journal import KafkaTaskJournal
+
+servers, incarnation, point = sys.argv[1:]
+
+def wait(at):
+    if at == point:
+        print("ready", flush=True)
+        sys.stdin.readline()
+
+end, write_record = KafkaTaskJournal._end, KafkaTaskJournal._write_record
+
+def slow_record(self, producer, record, delivery):
+    producer.flush()
+    wait("records")
+    write_record(self, producer, record, delivery)
+
+def slow_end(self, producer, delivery):
+    producer.flush()
+    wait("commit")
+    end(self, producer, delivery)
+    wait("answer")
+
+KafkaTaskJournal._write_record, KafkaTaskJournal._end = slow_record, slow_end
+part = KafkaLog(servers).task_journal("app", int(incarnation), "0_0", [])
+part.open()
+wait("open")
+try:
+    edges = [EdgeBlob("1_0", "repartition", "0_0", 0, b"blob")]
+    part.commit(TaskRecord(0, "killed", [], None, b""), [("out", [(None, 1, b"k", b"killed", ())] * 3)], edges)
+except (FencedError, RetriableError) as error:
+    print(f"{type(error).__name__}: {error}", flush=True)
 """
 
 
-def killed_writer(log: KafkaLog, batch: int, value: str, *, commits: bool) -> None:
-    arguments = [log.bootstrap_servers, str(batch), value, "yes" if commits else "no"]
+class Task:
+    """A process that runs a task up to a point."""
+
+    def __init__(self, log: KafkaLog, incarnation: int, point: str) -> None:
+        command = [sys.executable, "-c", TASK, log.bootstrap_servers, str(incarnation), point]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def go_on(self) -> str:
+        """Returns what it says at its end."""
+        return self._process.communicate("on\n")[0]
+
+
+def finish(log: KafkaLog, incarnation: int) -> tuple[str, Receipt | None]:
+    """Does what an attempt does: it hands on what is committed, and runs what is not."""
+    part = log.task_journal("app", incarnation, "0_0", [])
+    record = part.open().record
+    if record is not None:
+        assert [edge.blob for edge in part.read_edges(record)] == [b"blob"]
+        return record.stamp, None
+    done = task_record(0)
+    return "run again", part.commit(done, [("out", outputs("again") * 3)], [])
+
+
+@pytest.mark.parametrize("point", ["open", "records", "commit", "answer"])
+@pytest.mark.parametrize("driver_dies_too", [False, True])
+def test_batch_of_a_killed_task_is_written_once(kafka: KafkaLog, point: str, *, driver_dies_too: bool) -> None:
+    kafka.create_topic("out")
+    journal = kafka.open_journal("app", TASKS)
+    journal.begin(0, b"the plan")
+    Task(kafka, journal.incarnation, point).kill()
+    if driver_dies_too:
+        journal = kafka.open_journal("app", TASKS)
+        assert journal.state.begun == b"the plan"
+    how, receipt = finish(kafka, journal.incarnation)
+    assert how == ("killed" if point == "answer" else "run again")
+    journal.commit(0, [] if receipt is None else [receipt])
+    assert values(kafka, "out") == (["killed"] * 3 if point == "answer" else ["again"] * 3)
+
+
+@pytest.mark.parametrize("point", ["open", "records", "commit"])
+@pytest.mark.parametrize("new_driver", [False, True])
+def test_task_that_wakes_up_late_commits_nothing(kafka: KafkaLog, point: str, *, new_driver: bool) -> None:
+    kafka.create_topic("out")
+    journal = kafka.open_journal("app", TASKS)
+    journal.begin(0, b"the plan")
+    zombie = Task(kafka, journal.incarnation, point)
+    if new_driver:
+        journal = kafka.open_journal("app", TASKS)
+    _, receipt = finish(kafka, journal.incarnation)
+    assert receipt is not None
+    journal.commit(0, [receipt])
+    said = zombie.go_on()
+    if new_driver:
+        assert said.startswith("FencedError: application 'app': another instance has taken over")
+    else:
+        assert said.startswith("RetriableError: another attempt at the task has taken over while committing task 0_0")
+    assert values(kafka, "out") == ["again"] * 3
+    assert kafka.task_journal("app", journal.incarnation, "0_0", []).open().record is not None
+
+
+# Opens the journal, and goes on when it is told to.
+DRIVER = """
+import sys
+from headrace.errors import FencedError
+from headrace.topics.kafka import KafkaLog
+journal = KafkaLog(sys.argv[1]).open_journal("app", ["0_0", "1_0"])
+journal.begin(0, b"the plan")
+print("ready", flush=True)
+sys.stdin.readline()
+for step in (lambda: journal.commit(0, []), lambda: journal.begin(1, b"late")):
+    try:
+        step()
+    except FencedError as error:
+        print(error, flush=True)
+"""
+
+
+def test_driver_that_wakes_up_late_records_nothing(kafka: KafkaLog) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", WRITER, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.kill()
-
-
-@pytest.mark.parametrize("commits", [False, True])
-def test_batch_of_a_killed_writer_is_written_once(kafka: KafkaLog, *, commits: bool) -> None:
-    kafka.create_topic("out")
-    for batch in range(3):
-        killed_writer(kafka, batch, f"killed-{batch}", commits=commits)
-        commit(kafka, batch, {"out": [record("k", f"replayed-{batch}")] * 3})
-    winner = "killed" if commits else "replayed"
-    expected = [f"{winner}-{batch}" for batch in range(3) for _ in range(3)]
-    assert [value for _, _, value in keyed(everything(kafka, "out"))] == expected
-
-
-def test_what_a_killed_writer_has_left_open_is_ended_at_the_next_start(kafka: KafkaLog) -> None:
-    kafka.create_topic("out")
-    commit(kafka, 0, {"out": [record("k", "committed")]})
-    killed_writer(kafka, 1, "open", commits=False)
-    kafka.append("out", [record("k", "behind")])
-    target = ("out", 0)
-    assert kafka.end_offsets([target])[target] < kafka.end_offsets([target], stable=False)[target]
-    assert kafka.discard_staged("app") == 1
-    assert kafka.wait_for_data({target: kafka.end_offsets([target], stable=False)[target] - 1}, timedelta(seconds=5))
-    assert [value for _, _, value in keyed(everything(kafka, "out"))] == ["committed", "behind"]
+        [sys.executable, "-c", DRIVER, kafka.bootstrap_servers],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as old:
+        assert old.stdout is not None
+        assert old.stdout.readline() == "ready\n"
+        new = kafka.open_journal("app", TASKS)
+        assert new.state.begun == b"the plan"
+        said = old.communicate("on\n")[0].splitlines()
+    assert len(said) == 2
+    assert all("another instance has taken over (process" in line for line in said)
+    new.commit(0, [])
+    assert kafka.open_journal("app", TASKS).state.begun is None
 
 
 def test_log_goes_on_when_its_broker_was_restarted(tmp_path: Path) -> None:
@@ -71,13 +167,26 @@ def test_log_goes_on_when_its_broker_was_restarted(tmp_path: Path) -> None:
         port = int(broker.bootstrap_servers.rpartition(":")[2])
         with KafkaLog(broker.bootstrap_servers) as log:
             log.create_topic("out")
-            commit(log, 0, {"out": [record("k", "before")]})
+            journal = log.open_journal("app", TASKS)
+            part = log.task_journal("app", journal.incarnation, "0_0", [])
+            part.open()
+            journal.begin(0, b"plan")
+            journal.commit(0, [part.commit(task_record(0), [("out", outputs("before"))], [])])
             stop_broker(tmp_path)
-            start_broker(tmp_path, port=port)
-            commit(log, 1, {"out": [record("k", "after")]})
-            assert [value for _, _, value in keyed(everything(log, "out"))] == ["before", "after"]
+            # Everybody asks while it is away, and waits until it is back.
+            back = threading.Timer(2, start_broker, [tmp_path], {"port": port})
+            back.start()
+            asked = threading.Thread(target=log.end_offsets, args=([("out", 0)],))
+            asked.start()
+            journal.begin(1, b"plan")
+            journal.commit(1, [part.commit(task_record(1), [("out", outputs("after"))], [])])
+            assert values(log, "out") == ["before", "after"]
             last = log.last_batch("app")
             assert last is not None
             assert last.batch_id == 1
+            back.join()
+            asked.join()
+            run_batch(log, journal, 2, {"out": outputs("later")})
+            assert values(log, "out") == ["before", "after", "later"]
     finally:
         stop_broker(tmp_path)

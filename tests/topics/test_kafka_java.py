@@ -29,6 +29,7 @@ from headrace.spark.java import find_java
 from headrace.topics.kafka import KafkaLog
 from headrace.topics.partitioner import default_partitioner, partition_for
 from headrace.windows import SessionWindow, TimeWindow, Windowed
+from tests.topics.journals import open_transaction, run_batch
 from tests.topics.kit import everything, record
 
 pytestmark = pytest.mark.kafka
@@ -92,21 +93,18 @@ def test_what_the_console_producer_writes_is_read_from_the_partitions_we_expect(
 
 def test_what_is_written_in_transactions_is_read_once_by_the_console_consumer(kafka: KafkaLog, java: Path) -> None:
     kafka.create_topic("out", partitions=2)
-    with kafka.stage("app", 0, "0_0", 0) as stage:
-        stage.write("out", [record(f"k{number}", "aborted") for number in range(10)])
-        stage.flush()
-    with kafka.stage("app", 0, "0_0", 1) as stage:
-        stage.write("out", [record(f"k{number}", f"v{number}") for number in range(10)])
-        kafka.commit_batch("app", 0, [stage.finish({})])
-    with kafka.stage("app", 1, "0_0", 0) as open_one:
-        open_one.write("out", [record("k", "open")])
-        open_one.flush()
-        printed = tool(
-            java,
-            "consumer.ConsoleConsumer",
-            *("--bootstrap-server", kafka.bootstrap_servers, "--topic", "out", "--from-beginning"),
-            *("--isolation-level", "read_committed", "--timeout-ms", "4000", "--property", "print.key=true"),
-        )
+    journal = kafka.open_journal("app", ["0_0", "0_1"])
+    aborted = open_transaction(kafka, "0_0", "out", [record(f"k{number}", "aborted") for number in range(10)])
+    aborted.abort_transaction(10)
+    run_batch(kafka, journal, 0, {"out": [record(f"k{number}", f"v{number}") for number in range(10)]})
+    left_open = open_transaction(kafka, "0_1", "out", [record("k", "open")])
+    printed = tool(
+        java,
+        "consumer.ConsoleConsumer",
+        *("--bootstrap-server", kafka.bootstrap_servers, "--topic", "out", "--from-beginning"),
+        *("--isolation-level", "read_committed", "--timeout-ms", "4000", "--property", "print.key=true"),
+    )
+    left_open.abort_transaction(10)
     assert sorted(printed.splitlines()) == sorted(f"k{number}\tv{number}" for number in range(10))
 
 

@@ -11,9 +11,11 @@ pytest.importorskip("confluent_kafka")
 
 from headrace.config import StreamsConfig
 from headrace.errors import LogError
-from headrace.topics.kafka import KafkaLog, writing
+from headrace.topics.kafka import KafkaLog
+from headrace.topics.kafka.clients import Clients
 from tests.secured_listener import PASSWORD, SecuredListener, make_certificate
-from tests.topics.kit import commit, everything, keyed, record
+from tests.topics.journals import run_batch
+from tests.topics.kit import everything, keyed, record
 
 pytestmark = pytest.mark.kafka
 
@@ -44,7 +46,7 @@ def test_with_its_settings_a_secured_broker_is_used_as_any_other(
     with open_log(secured) as log:
         log.create_topic("out")
         log.append("out", [record("k", "appended")])
-        commit(log, 0, {"out": [record("k", "committed")]})
+        run_batch(log, log.open_journal("app", ["0_0"]), 0, {"out": [record("k", "committed")]})
         assert [value for _, _, value in keyed(everything(log, "out"))] == ["appended", "committed"]
         last = log.last_batch("app")
         assert last is not None
@@ -70,7 +72,7 @@ def test_wrong_password_with_a_prefix_stops_only_the_clients_of_that_prefix(
         log.topics()
     with with_prefixes(secured, producer=WRONG) as log:
         assert len(log.read("t", 0, 0)) == 2
-        monkeypatch.setattr(writing, "_FLUSH_S", 1.0)
+        monkeypatch.setattr(Clients, "patience_s", 1.0)
         with pytest.raises(LogError, match=REFUSED):
             log.append("t", [record("k", "3")])
 

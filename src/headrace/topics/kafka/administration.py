@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the client's package does not list them
+    AdminClient,
     AlterConfigOpType,
     ClusterMetadata,
     ConfigEntry,
@@ -55,6 +56,10 @@ _LATEST, _EARLIEST = OffsetSpec.latest(), OffsetSpec.earliest()  # type: ignore[
 _GREATEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 
 
+Question = Callable[[AdminClient, float], Future[Any]]
+"""Asks a client something that may take so many seconds. Any: its futures do not say what they bring."""
+
+
 class Administration:
     """Creates, describes and deletes topics, and asks for offsets. What it knows of a topic may be seconds old."""
 
@@ -85,12 +90,12 @@ class Administration:
         return self._clients.admin.list_topics(timeout=max(deadline - time.monotonic(), 0))
 
     # Any: the client's futures do not say what they bring.
-    def _ask(self, question: Callable[[float], Future[Any]]) -> Any:
-        """Asks until there is an answer, for so long as a cluster may be away; ``question`` takes seconds."""
+    def _ask(self, question: Question) -> Any:
+        """Asks until there is an answer, for so long as a cluster may be away."""
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
-                return _wait(question(max(min(ANSWER_S, deadline - time.monotonic()), 0.01)))
+                return ask(self._clients, question, deadline - time.monotonic())
             except KafkaException as exception:
                 if error_of(exception).code() not in ABSENT or time.monotonic() > deadline:
                     raise
@@ -109,7 +114,7 @@ class Administration:
             config=dict(topic.configs),
         )
         try:
-            _wait(self._clients.admin.create_topics([new], request_timeout=ANSWER_S)[name])
+            ask(self._clients, lambda admin, seconds: admin.create_topics([new], request_timeout=seconds)[name])
         except KafkaException as exception:
             if error_of(exception).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise explain(error_of(exception), f"creating topic '{name}'", self._clients.servers) from exception
@@ -126,9 +131,8 @@ class Administration:
     def grow(self, name: str, partitions: int) -> None:
         """Gives a topic more partitions."""
         with self._clients.telling(f"growing topic '{name}'"):
-            _wait(
-                self._clients.admin.create_partitions([NewPartitions(name, partitions)], request_timeout=ANSWER_S)[name]
-            )
+            new = NewPartitions(name, partitions)
+            ask(self._clients, lambda admin, seconds: admin.create_partitions([new], request_timeout=seconds)[name])
         self._until(lambda: (self._partitions(name) or 0) >= partitions, f"growing topic '{name}'")
         self._known.pop(name, None)
 
@@ -136,7 +140,7 @@ class Administration:
         self.describe(name)
         self._known.pop(name, None)
         with self._clients.telling(f"deleting topic '{name}'"):
-            _wait(self._clients.admin.delete_topics([name], request_timeout=ANSWER_S)[name])
+            ask(self._clients, lambda admin, seconds: admin.delete_topics([name], request_timeout=seconds)[name])
         self._until(lambda: self._partitions(name) is None, f"deleting topic '{name}'")
         self._clients.forget_topic(name)
 
@@ -155,7 +159,7 @@ class Administration:
         resource = ConfigResource(ResourceType.TOPIC, name)
         with self._clients.telling(f"describing topic '{name}'"):
             entries = self._ask(
-                lambda seconds: self._clients.admin.describe_configs([resource], request_timeout=seconds)[resource]
+                lambda admin, seconds: admin.describe_configs([resource], request_timeout=seconds)[resource]
             )
         own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         configs = {key: entry.value for key, entry in sorted(entries.items()) if entry.source == own}
@@ -264,7 +268,9 @@ class Administration:
         ]
         if places:
             with self._clients.telling("deleting records"):
-                for future in self._clients.admin.delete_records(places, request_timeout=ANSWER_S).values():
+                # The client must live until the answers are there.
+                admin = self._clients.admin
+                for future in admin.delete_records(places, request_timeout=ANSWER_S).values():
                     _wait(future)
 
     def truncate(self, topics: Iterable[str]) -> None:
@@ -284,7 +290,10 @@ class Administration:
         ]
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
         with self._clients.telling(f"changing settings of topic '{name}'"):
-            _wait(self._clients.admin.incremental_alter_configs([resource], request_timeout=ANSWER_S)[resource])
+            ask(
+                self._clients,
+                lambda admin, seconds: admin.incremental_alter_configs([resource], request_timeout=seconds)[resource],
+            )
         self._known.pop(name, None)
 
     def _partitions(self, name: str) -> int | None:
@@ -292,9 +301,7 @@ class Administration:
         with self._clients.telling(f"describing topic '{name}'"):
             try:
                 found = self._ask(
-                    lambda seconds: self._clients.admin.describe_topics(
-                        TopicCollection([name]), request_timeout=seconds
-                    )[name]
+                    lambda admin, seconds: admin.describe_topics(TopicCollection([name]), request_timeout=seconds)[name]
                 )
             except KafkaException as exception:
                 if error_of(exception).code() in UNKNOWN:
@@ -326,6 +333,13 @@ class Administration:
                 )
                 raise RetriableError(message)
             time.sleep(_STEP_S)
+
+
+# Any: the client's futures do not say what they bring.
+def ask(clients: Clients, question: Question, seconds: float = ANSWER_S) -> Any:
+    """Asks once. The client lives until the answer is there, whoever needs a new one meanwhile."""
+    admin = clients.admin
+    return _wait(question(admin, max(min(seconds, ANSWER_S), _STEP_S)))
 
 
 # Any: the client's futures do not say what they bring.

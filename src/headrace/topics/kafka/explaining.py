@@ -20,7 +20,15 @@ from headrace.errors import (
 )
 from headrace.topics.log import TopicPartition
 
-ABSENT = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE, KafkaError._TIMED_OUT})
+ABSENT = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._MSG_TIMED_OUT,
+    }
+)
 FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 UNKNOWN = frozenset(
     {
@@ -110,10 +118,26 @@ def explain(error: KafkaError, doing: str, servers: str) -> StreamsError:
 
 
 @contextmanager
+def unwrapping() -> Iterator[None]:
+    """Raises what the client meant to raise.
+
+    After a fatal error it still reports deliveries, with that error set: the report stumbles over it, and what comes
+    out is the interpreter's complaint about that.
+    """
+    try:
+        yield
+    except SystemError as error:
+        if not isinstance(error.__cause__, KafkaException):
+            raise
+        raise error.__cause__ from None
+
+
+@contextmanager
 def explaining(doing: str, servers: str) -> Iterator[None]:
     """Turns exceptions of the client into ours."""
     try:
-        yield
+        with unwrapping():
+            yield
     except KafkaException as exception:
         error = error_of(exception)
         if error.code() in (KafkaError._INVALID_ARG, KafkaError._CONFLICT) and "onfiguration" in error.str():

@@ -16,7 +16,7 @@ from headrace.errors import BatchError, FencedError, LogError, StreamsError
 from headrace.topics.journal import Receipt, TaskStatus, check_receipts
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.history import BATCH, PLAN, TAKEOVER, Batch, Opener, Plan, entry_key
+from headrace.topics.kafka.history import BATCH, PLAN, TAKEOVER, Batch, History, Opener, Plan, entry_key
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.progress_topics import (
     batches_topic,
@@ -34,8 +34,9 @@ _encode = msgspec.msgpack.Encoder().encode
 class KafkaJournal:
     """The driver's side; see ``headrace.topics.journal.Journal``.
 
-    It is opened in the order that exactly once needs: the takeover record first, which deposes other drivers; then
-    their tasks are fenced and what these have open is aborted; and what was read by then cannot change any more.
+    It is opened in the order that exactly once needs: the takeover record first, which deposes other drivers; then what
+    lies before is read, which cannot change any more; then their tasks are fenced, and what these have open is aborted.
+    A journal that has failed stays so, because what it has written last is not known: open another one.
     """
 
     def __init__(
@@ -51,11 +52,9 @@ class KafkaJournal:
         places = [task_place(application, task) for task in tasks]
         ensure_topics(administration, application, places)
         read_history(clients, administration, application).check_not_resetting(application)
-        self.incarnation = self._send(TAKEOVER, _encode(Opener.this(tasks)))
+        history = self._take_over(tasks)
+        self.incarnation = history.newest
         self._end = self.incarnation + 1
-        history = read_history(clients, administration, application)
-        history.check_not_resetting(application)
-        history.check_newest(application, self.incarnation)
         known = {*tasks, *history.known_tasks}
         # Before the first driver there was nobody.
         if clients.settings.exactly_once and self.incarnation > 0:
@@ -67,6 +66,17 @@ class KafkaJournal:
         self._tasks = {task: (TaskStatus(stamp, clock), at) for task, stamp, clock, at in history.batch.tasks}
         self._known = known
         self._upkeep = Upkeep(clients, administration, application)
+
+    def _take_over(self, tasks: Sequence[str]) -> History:
+        """Announces this driver, and returns what lies before."""
+        while True:
+            incarnation = self._send(TAKEOVER, _encode(Opener.this(tasks)))
+            history = read_history(self._clients, self._administration, self._application)
+            history.check_not_resetting(self._application)
+            history.check_newest(self._application, incarnation)
+            if history.newest == incarnation:
+                return history
+            # A reset has ended since, and takeovers before its end do not count.
 
     def begin(self, batch_id: int, plan: bytes) -> None:
         self._check_next(batch_id, "begun")
@@ -123,6 +133,8 @@ class KafkaJournal:
         )
 
     def _check_next(self, batch_id: int, done: str) -> None:
+        if self._failure is not None:
+            raise self._failure
         if batch_id != self._batch_id + 1:
             message = (
                 f"batch {batch_id} of application '{self._application}' cannot be {done}: the last one in the log is "
@@ -131,8 +143,6 @@ class KafkaJournal:
             raise BatchError(message)
 
     def _append(self, kind: bytes, value: bytes) -> int:
-        if self._failure is not None:
-            raise self._failure
         try:
             offset = self._send(entry_key(kind, self.incarnation), value)
             if offset != self._end:

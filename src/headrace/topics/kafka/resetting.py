@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.errors import BatchError
-from headrace.topics.kafka.administration import ANSWER_S, Administration
+from headrace.topics.kafka.administration import Administration, Question, ask
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.explaining import error_of, explain
 from headrace.topics.kafka.history import RESET, RESET_DONE, Opener, entry_key
@@ -59,8 +58,8 @@ def _append(appender: Appender, topic: str, key: bytes, tasks: Iterable[str] = (
 def _delete_group(clients: Clients, application: str) -> None:
     try:
         _patiently(
-            lambda: clients.admin.delete_consumer_groups([application], request_timeout=ANSWER_S)[application],
-            clients.patience_s,
+            clients,
+            lambda admin, seconds: admin.delete_consumer_groups([application], request_timeout=seconds)[application],
         )
     except KafkaException as exception:
         error = error_of(exception)
@@ -74,17 +73,17 @@ def _delete_group(clients: Clients, application: str) -> None:
 def list_groups(clients: Clients) -> list[str]:
     """Returns the names of all consumer groups."""
     with clients.telling("listing consumer groups"):
-        found = _patiently(lambda: clients.admin.list_consumer_groups(request_timeout=ANSWER_S), clients.patience_s)
+        found = _patiently(clients, lambda admin, seconds: admin.list_consumer_groups(request_timeout=seconds))
     return sorted(group.group_id for group in found.valid)
 
 
 # Any: the client's futures do not say what they bring.
-def _patiently(ask: Callable[[], Future[Any]], seconds: float) -> Any:
+def _patiently(clients: Clients, question: Question) -> Any:
     """Asks again and again for so long as the group's coordinator is not ready, as after the start of a broker."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + clients.patience_s
     while True:
         try:
-            return ask().result(ANSWER_S + 5)
+            return ask(clients, question)
         except KafkaException as exception:
             if error_of(exception).code() not in _NOT_READY or time.monotonic() > deadline:
                 raise

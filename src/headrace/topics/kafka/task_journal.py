@@ -22,7 +22,7 @@ from headrace.errors import FencedError, LogError, RetriableError, StreamsError
 from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskRecord, Written
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.explaining import FENCED, error_of, explain
+from headrace.topics.kafka.explaining import FENCED, error_of, explain, unwrapping
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.progress_topics import ensure_place, task_place
 from headrace.topics.kafka.reading import read_range
@@ -49,7 +49,8 @@ _TOPIC_KNOWN_FOR_S = 60.0
 class KafkaTaskJournal:
     """A task's side; see ``headrace.topics.journal.TaskJournal``.
 
-    Without ``exactly_once`` it writes outside of transactions, the record last, and does not fence others.
+    Being fenced is a FencedError if a newer driver has come, and a RetriableError if another process has the task for
+    the same driver. Without ``exactly_once`` it writes outside of transactions, the record last, and fences nobody.
     """
 
     def __init__(
@@ -266,7 +267,8 @@ class KafkaTaskJournal:
         try:
             with self._clients.telling(doing):
                 try:
-                    yield
+                    with unwrapping():
+                        yield
                 except KafkaException as exception:
                     error = error_of(exception)
                     if error.code() in FENCED:
@@ -295,6 +297,7 @@ class KafkaTaskJournal:
             return fenced
         except StreamsError as unknown:
             logger.debug("who has taken over task %s is not known: %s", self._task, unknown)
+        # Of the same driver: the next attempt here opens the task again, and finds what the other one has done.
         message = (
             f"another attempt at the task has taken over while {doing} ({error.str()}); what this one was about to "
             "commit was not committed; the task is opened again"

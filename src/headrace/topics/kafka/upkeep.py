@@ -15,7 +15,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka import TopicPartition as Place
 
 from headrace.errors import StreamsError
-from headrace.topics.kafka.administration import ANSWER_S, Administration
+from headrace.topics.kafka.administration import Administration, ask
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.history import Batch
 from headrace.topics.kafka.progress_topics import batches_topic, task_place
@@ -73,7 +73,7 @@ class Upkeep:
             if time.monotonic() >= self._cut_at:
                 self._cut_at = time.monotonic() + CUT_EVERY_S
                 self.cut(batch, offset)
-        except (StreamsError, TimeoutError) as error:
+        except StreamsError as error:
             # The next batch brings the next chance, and nothing depends on it.
             logger.debug("upkeep of application '%s' is put off: %s", self._application, error)
 
@@ -84,11 +84,13 @@ class Upkeep:
             return
         places = [Place(*target, at) for target, at in changed.items()]
         with self._clients.telling(f"committing offsets of consumer group '{self._application}'"):
-            # The client must live until the answer is there.
-            admin = self._clients.admin
-            admin.alter_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(self._application, places)], request_timeout=ANSWER_S
-            )[self._application].result(ANSWER_S + 5)
+            group = [ConsumerGroupTopicPartitions(self._application, places)]
+            ask(
+                self._clients,
+                lambda admin, seconds: admin.alter_consumer_group_offsets(group, request_timeout=seconds)[
+                    self._application
+                ],
+            )
         self._group = positions
 
     def cut(self, batch: Batch, offset: int) -> None:
