@@ -260,7 +260,7 @@ def test_edges_are_waited_for_until_exactly_they_can_be_read(kafka: KafkaLog) ->
 def test_edges_that_are_gone_are_told(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = kafka.open_journal("app", TASKS)
     run_batch(kafka, journal, 0)
-    monkeypatch.setattr(Clients, "patience_s", 0.1)
+    monkeypatch.setattr(Clients, "patience_s", 2.0)
     lost = TaskRecord(0, "stamp", [], None, b"", [("1_0", "t", 0, 1)])
     with pytest.raises(LogError, match=r"edges of task 0_0 .* 0 of 1 were found"):
         kafka.task_journal("app", journal.incarnation, "0_0", []).read_edges(lost)
