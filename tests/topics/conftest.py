@@ -11,13 +11,7 @@ from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.log import TopicLog
 
 # Where Kafka cannot do what the contract says. tests/topics/test_kafka.py says what it does instead.
-_EVERY_TASK_COMMITS = "a task's outputs can be read when its own transaction is committed, before the batch is"
-_MARKERS_TAKE_OFFSETS = "the end of a transaction takes an offset"
 KAFKA_DIFFERENCES = {
-    "test_staged_outputs_are_seen_only_after_the_commit": _EVERY_TASK_COMMITS,
-    "test_receipts_of_another_batch_or_two_of_a_task_are_refused": _EVERY_TASK_COMMITS,
-    "test_large_outputs_are_staged_and_committed_too": _MARKERS_TAKE_OFFSETS,
-    "test_applications_do_not_meet": _MARKERS_TAKE_OFFSETS,
     "test_records_come_back_as_they_were": "brokers refuse times in the far future, and the client cannot write time 0",
 }
 

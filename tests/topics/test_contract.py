@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 
 import pytest
 
 from headrace.errors import (
-    BatchError,
     LogError,
     OffsetOutOfRangeError,
     TopicError,
@@ -17,7 +15,7 @@ from headrace.errors import (
 )
 from headrace.topics.log import Output, TopicLog
 from headrace.topics.partitioner import partition_for
-from tests.topics.kit import AT_ONCE, SOON, commit, everything, keyed, record
+from tests.topics.kit import AT_ONCE, SOON, everything, keyed, record
 
 BIG = "x" * 1000
 
@@ -199,115 +197,6 @@ def test_size_of_a_record_is_about_right(log: TopicLog) -> None:
     assert log.record_bytes([("t", 0)]) == {("t", 0): 0}
     log.append("t", [record("key", "v" * 1000)] * 100)
     assert 1000 < log.record_bytes([("t", 0)])["t", 0] < 1100
-
-
-def test_a_batch_is_published_in_the_order_of_its_receipts(log: TopicLog) -> None:
-    log.create_topic("out")
-    receipts = []
-    for task in ("10_0", "2_0", "0_0"):
-        with log.stage("app", 0, task, 0) as stage:
-            stage.write("out", [record("k", task)])
-            receipts.append(stage.finish({}))
-    log.commit_batch("app", 0, receipts)
-    assert [value for _, _, value in keyed(everything(log, "out"))] == ["10_0", "2_0", "0_0"]
-
-
-def test_staged_outputs_are_seen_only_after_the_commit(log: TopicLog) -> None:
-    log.create_topic("in")
-    log.create_topic("out", partitions=2)
-    with log.stage("app", 0, "0_0", 0) as stage:
-        stage.write("out", [record("a", "1", partition=0), record("b", "2", partition=1)])
-        receipt = pickle.loads(pickle.dumps(stage.finish({("in", 0): 7})))
-    assert everything(log, "out", 0) == []
-    assert log.last_batch("app") is None
-    done = log.commit_batch("app", 0, [receipt])
-    assert done.written == {("out", 0): (0, 1), ("out", 1): (0, 1)}
-    assert done.records == 2
-    assert keyed(everything(log, "out", 1)) == [(0, "b", "2")]
-    assert log.positions("app") == {("in", 0): 7}
-    assert log.last_batch("app") == done
-
-
-def test_large_outputs_are_staged_and_committed_too(log: TopicLog) -> None:
-    log.create_topic("out")
-    done = commit(log, 0, {"out": [record(f"k{n}", BIG) for n in range(1500)]}, tasks=("0_0", "0_1"))
-    assert done.written == {("out", 0): (0, 3000)}
-    assert [raw[0] for raw in everything(log, "out")] == list(range(3000))
-
-
-def test_commit_of_the_same_batch_changes_nothing(log: TopicLog) -> None:
-    log.create_topic("in")
-    log.create_topic("out")
-    first = commit(log, 3, {"out": [record("a", "1")]}, positions={("in", 0): 5}, plan="p")
-    again = commit(log, 3, {"out": [record("a", "1"), record("a", "2")]}, positions={("in", 0): 9}, plan="p")
-    assert again == first
-    assert keyed(everything(log, "out")) == [(0, "a", "1")]
-    assert log.positions("app") == {("in", 0): 5}
-
-
-def test_commit_of_an_older_batch_is_refused(log: TopicLog) -> None:
-    log.create_topic("out")
-    commit(log, 3, {"out": [record("a", "1")]})
-    with pytest.raises(BatchError, match="batch 2 of application 'app' is older than the last one in the log, 3"):
-        commit(log, 2, {"out": [record("a", "1")]})
-
-
-def test_commit_of_the_same_batch_with_another_plan_is_refused(log: TopicLog) -> None:
-    log.create_topic("out")
-    commit(log, 0, {"out": [record("a", "1")]}, plan="checkpoint-a")
-    with pytest.raises(BatchError, match="is in the log with another plan"):
-        commit(log, 0, {"out": [record("b", "1")]}, plan="checkpoint-b")
-
-
-def test_empty_batch_is_committed(log: TopicLog) -> None:
-    log.create_topic("in", partitions=2)
-    assert commit(log, 0, {}, positions={("in", 0): 5}).records == 0
-    assert commit(log, 1, {}, positions={("in", 1): 6}).batch_id == 1
-    assert log.positions("app") == {("in", 0): 5, ("in", 1): 6}
-
-
-def test_receipts_of_another_batch_or_two_of_a_task_are_refused(log: TopicLog) -> None:
-    log.create_topic("out")
-    receipts = []
-    for attempt in (0, 1):
-        with log.stage("app", 0, "0_0", attempt) as stage:
-            stage.write("out", [record("a", "1")])
-            receipts.append(stage.finish({}))
-    with pytest.raises(BatchError, match="two receipts of task 0_0"):
-        log.commit_batch("app", 0, receipts)
-    with pytest.raises(BatchError, match="has a receipt of batch 0"):
-        log.commit_batch("app", 1, receipts[:1])
-    assert everything(log, "out") == []
-    assert log.commit_batch("app", 0, receipts[1:]).records == 1
-
-
-def test_applications_do_not_meet(log: TopicLog) -> None:
-    log.create_topic("out")
-    commit(log, 5, {"out": [record("a", "1")]}, application="one")
-    commit(log, 0, {"out": [record("b", "2")]}, application="two")
-    assert keyed(everything(log, "out")) == [(0, "a", "1"), (1, "b", "2")]
-    log.reset_application("one")
-    assert log.last_batch("one") is None
-    assert commit(log, 0, {"out": [record("c", "3")]}, application="one").written == {("out", 0): (2, 3)}
-    assert log.last_batch("two") is not None
-
-
-def test_unfinished_or_finished_stage_takes_no_more(log: TopicLog) -> None:
-    log.create_topic("out")
-    with log.stage("app", 0, "0_0", 0) as stage:
-        stage.write("out", [record("a", BIG) for _ in range(200)])
-    with pytest.raises(BatchError, match="stage it anew"):
-        stage.write("out", [record("a", "1")])
-    assert log.discard_staged("app") == 0
-
-
-def test_stage_refuses_unknown_topics_and_partitions(log: TopicLog) -> None:
-    log.create_topic("out")
-    with log.stage("app", 0, "0_0", 0) as stage:
-        with pytest.raises(UnknownTopicError, match="'outt' in the log; did you mean 'out'"):
-            stage.write("outt", [record("a", "1")])
-        with pytest.raises(TopicError, match="written to partition 1"):
-            stage.write("out", [record("a", "1", partition=1)])
 
 
 def test_waiting_ends_with_data_or_with_the_time(log: TopicLog) -> None:
