@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from headrace import StreamsBuilder
 from headrace.app import Streams, StreamsState
 from headrace.app.application_file import NAME, ApplicationFile
 from headrace.app.fingerprint import Fingerprint
-from headrace.app.places import application_directory, checkpoint_directory, log_directory, open_log
+from headrace.app.places import application_directory, log_directory, open_log
 from headrace.errors import (
     ConfigError,
     IncompatibleTopologyError,
@@ -192,23 +193,28 @@ def test_damaged_file(place: Path, content: str) -> None:
         application(place, Engines()).start()
 
 
-def test_checkpoint_without_a_word_about_its_topology(place: Path) -> None:
+def test_checkpoint_of_an_earlier_version(place: Path) -> None:
     (place / "app" / "checkpoint" / "offsets").mkdir(parents=True)
-    with pytest.raises(StateDirectoryError, match=r"has a checkpoint, but .* does not say which topology it fits"):
+    with pytest.raises(StateDirectoryError, match=r"is a checkpoint of an earlier version .*`headrace reset app`"):
         application(place, Engines()).start()
+    application(place, Engines()).clean_up()
+    with application(place, Engines()):
+        """It starts."""
 
 
-def test_log_that_knows_more_than_the_checkpoint(place: Path) -> None:
+def test_directory_that_is_empty_while_the_log_has_results(place: Path) -> None:
+    ran(place)
     log = open_log(config(place))
-    log.commit_batch("app", 17, [])
+    log.open_journal("app", []).commit(0, [], {("in", 0): 5})
     log.close()
-    with pytest.raises(StateDirectoryError, match=r"results up to batch 17, but the checkpoint in .* is gone"):
-        application(place, Engines()).start()
+    shutil.rmtree(place / "app")
+    with application(place, Engines()):
+        """What is known is in the log, so it starts, as on another machine."""
 
 
-def test_positions_that_a_reset_has_left_are_no_checkpoint(place: Path) -> None:
+def test_positions_that_a_reset_has_left(place: Path) -> None:
     log = open_log(config(place))
-    log.commit_batch("app", -1, [], positions={("in", 0): 5})
+    log.begin_at("app", {("in", 0): 5})
     log.close()
     with application(place, Engines()):
         """It starts."""
@@ -234,9 +240,8 @@ def test_engine_that_cannot_be_made_leaves_everything_free(place: Path) -> None:
 
 def test_engine_is_told_where_everything_is(place: Path) -> None:
     engines = Engines()
-    with application(place, engines, checkpoint_dir=place / "elsewhere"):
+    with application(place, engines):
         assert engines.one.directory == place / "app"
-        assert engines.one.checkpoint == place / "elsewhere"
         assert "in" in engines.one.log.topics()
     with pytest.raises(LogError, match="is closed"):
         engines.one.log.topics()
@@ -257,13 +262,7 @@ def test_application_id_that_is_no_folder_of_its_own(tmp_path: Path, name: str) 
         application_directory(config(tmp_path, application_id=name))
 
 
-@pytest.mark.parametrize("wrong", [".", "app", "log", "app/.."])
-def test_checkpoint_that_would_take_others_with_it(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(ConfigError, match="must not hold the"):
-        checkpoint_directory(config(tmp_path, checkpoint_dir=tmp_path / wrong))
-
-
-@pytest.mark.parametrize("setting", ["state_dir", "log_dir", "checkpoint_dir"])
+@pytest.mark.parametrize("setting", ["state_dir", "log_dir"])
 def test_places_are_paths_of_a_file_system(tmp_path: Path, setting: str) -> None:
     streams = Streams(counting(), config(tmp_path, **{setting: "s3://bucket/state"}), engine=Engines())
     with pytest.raises(ConfigError, match=f"{setting} must be a path of a file system; found 's3://bucket/state'"):

@@ -103,18 +103,6 @@ def test_all_directories_are_given_back_when_one_is_refused(tmp_path: Path) -> N
     lock_directory(tmp_path / "a", "app").release()
 
 
-def test_a_checkpoint_elsewhere_is_locked_too(place: Path) -> None:
-    checkpoint = place / "elsewhere"
-    (place / "two").mkdir()
-    with application(place, Engines(), checkpoint_dir=checkpoint):
-        other = application(place, Engines(), state_dir=place / "two", log_dir=place / "log", checkpoint_dir=checkpoint)
-        with pytest.raises(LockError, match="elsewhere' is in use"):
-            other.start()
-    stranger = application(place, Engines(), application_id="stranger", checkpoint_dir=checkpoint)
-    with pytest.raises(StateDirectoryError, match="elsewhere' belongs to the application 'app'"):
-        stranger.start()
-
-
 KEEPER = """
 import subprocess, sys
 from pathlib import Path

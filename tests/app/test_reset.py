@@ -32,8 +32,8 @@ class LeavingTraces(FakeEngine):
 
     def run(self, *, available_now: bool = False) -> None:
         if self.log.last_batch("app") is None:
-            self.log.commit_batch("app", 0, [], positions={("in", 0): 5})
-        for path in (self.directory / "0_0", self.directory / "global", self.checkpoint / "offsets"):
+            self.log.open_journal("app", []).commit(0, [], {("in", 0): 5})
+        for path in (self.directory / "0_0", self.directory / "global"):
             path.mkdir(parents=True, exist_ok=True)
             (path / "0").write_text(RAN)
         (self.directory / "spark.log").write_text("kept")
@@ -55,12 +55,10 @@ def traces(settled: StreamsConfig) -> list[str]:
         log.close()
     directory = Path(settled.state_dir) / "app"
     found += sorted(path.name for path in directory.iterdir() if path.name not in ("lock", "spark.log"))
-    if settled.checkpoint_dir is not None:
-        found += sorted(path.name for path in Path(settled.checkpoint_dir).iterdir() if path.name != "lock")
     return found
 
 
-ALL = ["topic app-counts-changelog", "positions", "batch", "0_0", NAME, "checkpoint", "global"]
+ALL = ["topic app-counts-changelog", "positions", "batch", "0_0", NAME, "global"]
 
 
 def test_clean_up_deletes_what_a_run_has_left_but_neither_lock_nor_log(place: Path) -> None:
@@ -132,20 +130,6 @@ def test_clean_up_from_a_listener_of_the_running_application_is_refused(place: P
     assert len(refused) == 1
 
 
-def test_clean_up_of_a_checkpoint_elsewhere_leaves_what_is_not_sparks(place: Path) -> None:
-    elsewhere = place / "elsewhere"
-    run_once(place, checkpoint_dir=elsewhere)
-    (elsewhere / "holiday.jpg").write_text("mine")
-    assert "offsets" in traces(config(place, checkpoint_dir=elsewhere))
-    application(place, Engines(), checkpoint_dir=elsewhere).clean_up()
-    assert traces(config(place, checkpoint_dir=elsewhere)) == ["holiday.jpg"]
-    # Now any application may have it.
-    other = application(place, Engines(), checkpoint_dir=elsewhere, application_id="other")
-    (elsewhere / "holiday.jpg").unlink()
-    with other:
-        """It starts."""
-
-
 class Crash(BaseException):
     """The end of the process."""
 
@@ -172,14 +156,14 @@ def steps(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     monkeypatch.setattr(resetting, "remove", counted(application_file.remove))
 
 
-@pytest.mark.parametrize("at", range(7))
+@pytest.mark.parametrize("at", range(6))
 def test_reset_that_crashes_is_finished_by_the_next_start(
     place: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     run_once(place)
     with monkeypatch.context() as patched:
         steps(patched, at)
-        if at == 6:
+        if at == 5:
             application(place, Engines()).clean_up()
         else:
             with pytest.raises(Crash):
@@ -196,7 +180,7 @@ def test_reset_that_crashes_is_finished_by_the_next_start(
     assert before == [ALL if nothing_begun else ["topic app-counts-changelog", NAME]]
 
 
-@pytest.mark.parametrize("at", range(1, 6))
+@pytest.mark.parametrize("at", range(1, 5))
 def test_reset_that_crashes_is_finished_by_the_next_reset(
     place: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
