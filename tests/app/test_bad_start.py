@@ -16,7 +16,7 @@ import pytest
 
 from headrace import StreamsBuilder
 from headrace.app import Streams, StreamsState
-from headrace.app.application_file import NAME, ApplicationFile
+from headrace.app.description import Description
 from headrace.app.fingerprint import Fingerprint
 from headrace.app.places import application_directory, log_directory, open_log
 from headrace.errors import (
@@ -153,44 +153,48 @@ def test_full_disk_is_said_and_the_start_can_be_repeated(place: Path) -> None:
     assert "app/lock' cannot be written: File too large; the disk is full" in done.stdout
 
 
-def test_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = ApplicationFile("app", Fingerprint({}), ("a",))
-    old.write(tmp_path)
-
-    def full(self: Path, target: Path) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "replace", full)
-        with pytest.raises(StateDirectoryError, match="cannot be written: No space left on device; the disk is full"):
-            ApplicationFile("app", Fingerprint({}), ("b",)).write(tmp_path)
-    assert ApplicationFile.read(tmp_path) == old
-
-
 def test_directory_of_another_application(place: Path) -> None:
     ran(place)
     (place / "app").rename(place / "orders")
     with pytest.raises(StateDirectoryError, match="belongs to the application 'app', and this is 'orders'"):
         application(place, Engines(), application_id="orders").start()
-    (place / "orders" / "lock").unlink()
-    with pytest.raises(StateDirectoryError, match="holds the state of the application 'app', and this is 'orders'"):
-        application(place, Engines(), application_id="orders").start()
 
 
-def test_directory_of_another_version(place: Path) -> None:
+def describe(place: Path, description: bytes) -> None:
+    log = open_log(config(place))
+    log.describe_application("app", description)
+    log.close()
+
+
+def test_description_of_another_version(place: Path) -> None:
     ran(place)
-    file = place / "app" / NAME
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 99}))
-    with pytest.raises(StateDirectoryError, match="has the format 99, and this version of Headrace reads 1"):
+    describe(place, json.dumps({"format": 99}).encode())
+    with pytest.raises(StateDirectoryError, match=r"in the format 99; .*`headrace reset app`"):
         application(place, Engines()).start()
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"application": "app", "topology": 5}', "\udcff"])
-def test_damaged_file(place: Path, content: str) -> None:
+@pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"format": 2, "topology": 5}', b"\xff"])
+def test_damaged_description(place: Path, content: bytes) -> None:
     ran(place)
-    (place / "app" / NAME).write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(StateDirectoryError, match=r"is damaged .*bring it back from a copy, or start over"):
+    describe(place, content)
+    with pytest.raises(StateDirectoryError, match=r"cannot be read .*start over with `headrace reset app`"):
         application(place, Engines()).start()
+    application(place, Engines()).clean_up()
+    with application(place, Engines()):
+        """It starts."""
+
+
+def test_input_that_was_deleted_and_made_anew(place: Path) -> None:
+    ran(place)
+    log = open_log(config(place))
+    log.delete_topic("in")
+    log.create_topic("in", partitions=2)
+    log.close()
+    with pytest.raises(IncompatibleTopologyError, match=r"'in' was deleted and made anew .*`headrace reset app`"):
+        application(place, Engines()).start()
+    application(place, Engines()).clean_up()
+    with application(place, Engines()):
+        """It starts."""
 
 
 def test_checkpoint_of_an_earlier_version(place: Path) -> None:
@@ -271,10 +275,14 @@ def test_places_are_paths_of_a_file_system(tmp_path: Path, setting: str) -> None
 
 def test_saved_fingerprint_is_what_the_next_start_is_compared_with(place: Path) -> None:
     ran(place)
-    saved = ApplicationFile.read(place / "app")
+    log = open_log(config(place))
+    saved = Description.read(log, "app")
     assert saved is not None
     assert saved.internal_topics == ("app-counts-changelog",)
     assert saved.topology == Fingerprint.of(counting(), {"in": 2})
+    # On another machine, too: what is known lies in the log.
+    shutil.rmtree(place / "app")
     with pytest.raises(IncompatibleTopologyError):
         application(place, Engines(), counting("other")).start()
-    assert ApplicationFile.read(place / "app") == saved
+    assert Description.read(log, "app") == saved
+    log.close()

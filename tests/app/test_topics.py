@@ -155,8 +155,20 @@ def test_topics_that_fit_are_taken_as_they_are(log: EmbeddedLog, tmp_path: Path)
 def test_internal_topic_with_another_partition_count(log: EmbeddedLog, tmp_path: Path) -> None:
     log.create_topic("in", partitions=2)
     log.create_topic("app-counts-changelog", partitions=3, configs={"cleanup.policy": "compact"})
+    log.append("app-counts-changelog", [(2, 0, b"k", b"v", ())])
     with pytest.raises(MisconfiguredInternalTopicError, match=r"must have 2 partitions, .*found 3; .*`headrace reset"):
         prepare(log, counting(), tmp_path)
+
+
+def test_internal_topic_that_a_reset_has_emptied_is_made_anew_if_it_does_not_fit(
+    log: EmbeddedLog, tmp_path: Path
+) -> None:
+    log.create_topic("in", partitions=2)
+    log.create_topic("app-counts-changelog", partitions=3, configs={"cleanup.policy": "compact"})
+    log.append("app-counts-changelog", [(2, 0, b"k", b"v", ())])
+    log.delete_records({("app-counts-changelog", 2): 1})
+    prepare(log, counting(), tmp_path)
+    assert partitions(log)["app-counts-changelog"] == 2
 
 
 def test_changelog_that_is_not_compacted(log: EmbeddedLog, tmp_path: Path) -> None:
