@@ -125,7 +125,7 @@ class WorkingCopy:
         return sum(part.rows() for part in self._parts.values())
 
     def is_untouched(self) -> bool:
-        """Returns whether the files are as this process has left them."""
+        """Returns whether the files are as a process has left them that knows how to write them."""
         return all(part.is_untouched() for part in self._parts.values())
 
     def settle(self, changes: Mapping[str, Changes], applied: Mapping[str, Applied]) -> None:
