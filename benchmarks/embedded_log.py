@@ -27,6 +27,7 @@ from headrace.topics.blob import pack, pack_all, unpack
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.embedded.committing import publish as publish_blobs
 from headrace.topics.embedded.tables import write_tables
+from headrace.topics.journal import TaskRecord
 from headrace.topics.log import Output, Topic
 from headrace.topics.spread import Sticky, spread
 
@@ -128,12 +129,14 @@ def bulk(directory: Path, outputs: Sequence[Output], rounds: int, sync: Literal[
         log.create_topic("out", partitions=2)
         batch_ids = iter(range(1_000_000))
 
+        journal = log.open_journal("app", ["0_0"])
+        task = log.task_journal("app", journal.incarnation, "0_0", [])
+
         def commit() -> None:
             for batch in batches:
                 batch_id = next(batch_ids)
-                with log.stage("app", batch_id, "0_0", 0) as stage:
-                    stage.write("out", batch)
-                    log.commit_batch("app", batch_id, [stage.finish({("in", 0): batch_id})])
+                record = TaskRecord(batch_id, f"{batch_id}", [("in", 0, batch_id)], None, b"")
+                journal.commit(batch_id, [task.commit(record, [("out", batch)], [])])
 
         show("stage and commit", len(outputs) / best(rounds, commit))
 

@@ -27,10 +27,13 @@ from typing import Any
 from unittest.mock import patch
 
 from headrace import Materialized, StreamsBuilder
+from headrace.batches.engine import BatchEngine
+from headrace.batches.executor import LocalExecutor
+from headrace.batches.live_task import LiveTask
+from headrace.batches.plan import Plan
+from headrace.batches.reports import BatchReport, Outcome
 from headrace.metrics.recording import Recording
 from headrace.runtime.task_state import TaskState
-from headrace.spark.batch import BatchRunner
-from headrace.spark.live_task import LiveTask
 from tests.query.kit import Place
 
 TARGET = 0.03
@@ -84,16 +87,22 @@ def run(place: Place, level: str, *, is_off: Callable[[int], bool] = lambda _: F
     seconds: list[float] = []
     sizes: list[int] = []
     streams.add_batch_listener(lambda batch: sizes.append(batch.records_in))
-    once = BatchRunner._run
+    execute, tell = LocalExecutor.run, BatchEngine._tell
+    turn, begun = ExitStack(), 0.0
 
-    def timed(runner: BatchRunner, frame: Any, batch_id: int) -> None:
-        with without_metrics() if is_off(len(seconds)) else nullcontext():
-            begun = time.process_time()
-            once(runner, frame, batch_id)
-            seconds.append(time.process_time() - begun)
+    def begin(executor: LocalExecutor, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
+        nonlocal begun
+        turn.enter_context(without_metrics() if is_off(len(seconds)) else nullcontext())
+        begun = time.process_time()
+        return execute(executor, plans)
+
+    def end(engine: BatchEngine, report: BatchReport) -> None:
+        tell(engine, report)
+        seconds.append(time.process_time() - begun)
+        turn.close()
 
     gc.collect()
-    with patch.object(BatchRunner, "_run", timed):
+    with turn, patch.object(LocalExecutor, "run", begin), patch.object(BatchEngine, "_tell", end):
         streams.start(available_now=True)
         streams.wait(timedelta(minutes=5))
     # The first one builds the tasks.

@@ -34,6 +34,7 @@ from headrace.query import (
 )
 from headrace.query.views import Views
 from headrace.state.window import WindowStore
+from headrace.topics.journal import TaskRecord
 from headrace.topics.log import Output
 from headrace.topics.partitioner import partition_for
 
@@ -237,14 +238,16 @@ def keep_writing(directory: str, rows: int, partitions: int) -> None:
 def fresh(views: Views, log: EmbeddedLog, partitions: int, questions: int) -> tuple[float, float, float]:
     """How long it takes until a commit is seen by who waits for it; the commit itself is not counted."""
     times = []
+    journal = log.open_journal("bench", ["0_0"])
+    task = log.task_journal("bench", journal.incarnation, "0_0", [])
     for number in range(questions):
         written = log.append("in", [(0, START_MS, b"x", b"1", ())])
-        with log.stage("bench", number, "0_0", 0) as stage:
-            stage.write("bench-counts-changelog", [(0, START_MS, b"x", _LONG(number), ())])
-            receipt = stage.finish({("in", 0): written[0][1]})
+        record = TaskRecord(number, f"{number}", [("in", 0, written[0][1])], None, b"")
+        rows: list[Output] = [(0, START_MS, b"x", _LONG(number), ())]
+        receipt = task.commit(record, [("bench-counts-changelog", rows)], [])
         bound = PositionBound.at(Position.after("in", written))
         request = StateQueryRequest.in_store("counts").with_query(KeyQuery.with_key("x")).with_partitions([0])
-        log.commit_batch("bench", number, [receipt])
+        journal.commit(number, [receipt])
         begun = time.perf_counter_ns()
         answer = views.query(request.with_position_bound(bound).waiting(timedelta(seconds=10)))
         times.append(time.perf_counter_ns() - begun)

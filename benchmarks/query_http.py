@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headrace import Materialized, Streams, StreamsBuilder
-from headrace.app.in_process import InProcessEngine
+from headrace.app.engine import local_engine
 from tests.query.kit import SOON, Place, topology_of
 
 RATE, P99_MS, SUBSCRIBERS = 2000, 10.0, 200
@@ -134,8 +134,7 @@ def measure(seconds: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="headrace-bench-") as directory:
         place = Place(Path(directory), **{"in": 2})
         config = place.config()
-        engine = InProcessEngine
-        streams = Streams(topology_of(build, config), config, log=place.log, engine=engine, http="localhost:0")
+        streams = Streams(topology_of(build, config), config, log=place.log, engine=local_engine, http="localhost:0")
         streams.start()
         url = streams.http_address or ""
         bound = place.write("in", [(f"key-{each:05}", 1, 1000) for each in range(KEYS)])

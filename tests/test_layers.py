@@ -23,6 +23,7 @@ LAYERS = (
     {"runtime"},
     {"testing"},
     {"metrics"},
+    {"batches"},
     {"spark"},
     {"kafka_broker"},
     {"query"},
@@ -37,8 +38,10 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Where each third-party package may be imported: modules, or packages with all that is in them.
 HOMES = {
     "orjson": ("serdes",),
-    # The rows of SQL have serdes of their own: formats on topics, and a layout for stores.
-    "msgspec": ("serdes", "topics", "sql.formats", "sql.planning.running.row_serde"),
+    # The rows of SQL have serdes of their own: formats on topics, and a layout for stores. Plans, task records and what
+    # a working copy says of itself are structs.
+    "msgspec": ("serdes", "topics", "runtime.memory", "batches", "spark", "sql.formats")
+    + ("sql.planning.running.row_serde",),
     "sortedcontainers": ("state",),
     # Named for type checkers only, which bring it along.
     "typing_extensions": ("processor",),

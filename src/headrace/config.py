@@ -164,13 +164,6 @@ class StreamsConfig:
         256 * 1024 * 1024, "rocksdb.cache.max.bytes", Kind.NUMBER, minimum=8 * 1024 * 1024
     )
     """Memory of all stores in RocksDB of a process: block cache, and write buffers with half of it at most."""
-    window_store_change_log_additional_retention: timedelta = setting(
-        timedelta(days=1),
-        "windowstore.changelog.additional.retention.ms",
-        Kind.DURATION,
-        minimum=0,
-    )
-    """How much longer than the store its changelog topic keeps windows, because clocks differ."""
     emit_interval: timedelta | None = setting(
         None, "emit.interval.ms", Kind.DURATION, minimum=0, optional=True, aliases=_EMIT_INTERVALS
     )

@@ -64,6 +64,7 @@ NO_EFFECT = {
     "repartition.purge.interval.ms": "repartitioned records are not kept in the log",
     "task.assignor.class": "tasks are placed by the host",
     "upgrade.from": "there is no older version",
+    "windowstore.changelog.additional.retention.ms": "changelogs of windows are cut by stream time, not by a clock",
 }
 """Settings of Kafka Streams that mean nothing here: they are taken with a warning, and the reason."""
 

@@ -12,7 +12,7 @@ from headrace.app import Streams, StreamsState
 from headrace.app.engine import EngineListener
 from headrace.errors import StreamsError
 from headrace.topics.embedded import EmbeddedLog
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 from headrace.topology.topology import Topology
 
 SOON = 20.0
@@ -28,14 +28,13 @@ class FakeEngine:
         self,
         topology: Topology,
         config: StreamsConfig,
-        log: TopicLog,
+        log: DurableLog,
         *,
         listener: EngineListener,
         directory: Path,
-        checkpoint: Path,
         keep_open: Sequence[int] = (),
     ) -> None:
-        self.log, self.directory, self.checkpoint = log, directory, checkpoint
+        self.log, self.directory = log, directory
         self.runs: list[bool] = []
         self.paused: list[bool] = []
         self.is_stopped = False

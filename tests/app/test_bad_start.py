@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -15,9 +16,9 @@ import pytest
 
 from headrace import StreamsBuilder
 from headrace.app import Streams, StreamsState
-from headrace.app.application_file import NAME, ApplicationFile
+from headrace.app.description import Description
 from headrace.app.fingerprint import Fingerprint
-from headrace.app.places import application_directory, checkpoint_directory, log_directory, open_log
+from headrace.app.places import application_directory, log_directory, open_log
 from headrace.errors import (
     ConfigError,
     IncompatibleTopologyError,
@@ -152,63 +153,72 @@ def test_full_disk_is_said_and_the_start_can_be_repeated(place: Path) -> None:
     assert "app/lock' cannot be written: File too large; the disk is full" in done.stdout
 
 
-def test_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = ApplicationFile("app", Fingerprint({}), ("a",))
-    old.write(tmp_path)
-
-    def full(self: Path, target: Path) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "replace", full)
-        with pytest.raises(StateDirectoryError, match="cannot be written: No space left on device; the disk is full"):
-            ApplicationFile("app", Fingerprint({}), ("b",)).write(tmp_path)
-    assert ApplicationFile.read(tmp_path) == old
-
-
 def test_directory_of_another_application(place: Path) -> None:
     ran(place)
     (place / "app").rename(place / "orders")
     with pytest.raises(StateDirectoryError, match="belongs to the application 'app', and this is 'orders'"):
         application(place, Engines(), application_id="orders").start()
-    (place / "orders" / "lock").unlink()
-    with pytest.raises(StateDirectoryError, match="holds the state of the application 'app', and this is 'orders'"):
-        application(place, Engines(), application_id="orders").start()
 
 
-def test_directory_of_another_version(place: Path) -> None:
-    ran(place)
-    file = place / "app" / NAME
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 99}))
-    with pytest.raises(StateDirectoryError, match="has the format 99, and this version of Headrace reads 1"):
-        application(place, Engines()).start()
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"application": "app", "topology": 5}', "\udcff"])
-def test_damaged_file(place: Path, content: str) -> None:
-    ran(place)
-    (place / "app" / NAME).write_bytes(content.encode(errors="surrogateescape"))
-    with pytest.raises(StateDirectoryError, match=r"is damaged .*bring it back from a copy, or start over"):
-        application(place, Engines()).start()
-
-
-def test_checkpoint_without_a_word_about_its_topology(place: Path) -> None:
-    (place / "app" / "checkpoint" / "offsets").mkdir(parents=True)
-    with pytest.raises(StateDirectoryError, match=r"has a checkpoint, but .* does not say which topology it fits"):
-        application(place, Engines()).start()
-
-
-def test_log_that_knows_more_than_the_checkpoint(place: Path) -> None:
+def describe(place: Path, description: bytes) -> None:
     log = open_log(config(place))
-    log.commit_batch("app", 17, [])
+    log.describe_application("app", description)
     log.close()
-    with pytest.raises(StateDirectoryError, match=r"results up to batch 17, but the checkpoint in .* is gone"):
+
+
+def test_description_of_another_version(place: Path) -> None:
+    ran(place)
+    describe(place, json.dumps({"format": 99}).encode())
+    with pytest.raises(StateDirectoryError, match=r"in the format 99; .*`headrace reset app`"):
         application(place, Engines()).start()
 
 
-def test_positions_that_a_reset_has_left_are_no_checkpoint(place: Path) -> None:
+@pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"format": 2, "topology": 5}', b"\xff"])
+def test_damaged_description(place: Path, content: bytes) -> None:
+    ran(place)
+    describe(place, content)
+    with pytest.raises(StateDirectoryError, match=r"cannot be read .*start over with `headrace reset app`"):
+        application(place, Engines()).start()
+    application(place, Engines()).clean_up()
+    with application(place, Engines()):
+        """It starts."""
+
+
+def test_input_that_was_deleted_and_made_anew(place: Path) -> None:
+    ran(place)
     log = open_log(config(place))
-    log.commit_batch("app", -1, [], positions={("in", 0): 5})
+    log.delete_topic("in")
+    log.create_topic("in", partitions=2)
+    log.close()
+    with pytest.raises(IncompatibleTopologyError, match=r"'in' was deleted and made anew .*`headrace reset app`"):
+        application(place, Engines()).start()
+    application(place, Engines()).clean_up()
+    with application(place, Engines()):
+        """It starts."""
+
+
+def test_checkpoint_of_an_earlier_version(place: Path) -> None:
+    (place / "app" / "checkpoint" / "offsets").mkdir(parents=True)
+    with pytest.raises(StateDirectoryError, match=r"is a checkpoint of an earlier version .*`headrace reset app`"):
+        application(place, Engines()).start()
+    application(place, Engines()).clean_up()
+    with application(place, Engines()):
+        """It starts."""
+
+
+def test_directory_that_is_empty_while_the_log_has_results(place: Path) -> None:
+    ran(place)
+    log = open_log(config(place))
+    log.open_journal("app", []).commit(0, [], {("in", 0): 5})
+    log.close()
+    shutil.rmtree(place / "app")
+    with application(place, Engines()):
+        """What is known is in the log, so it starts, as on another machine."""
+
+
+def test_positions_that_a_reset_has_left(place: Path) -> None:
+    log = open_log(config(place))
+    log.begin_at("app", {("in", 0): 5})
     log.close()
     with application(place, Engines()):
         """It starts."""
@@ -234,9 +244,8 @@ def test_engine_that_cannot_be_made_leaves_everything_free(place: Path) -> None:
 
 def test_engine_is_told_where_everything_is(place: Path) -> None:
     engines = Engines()
-    with application(place, engines, checkpoint_dir=place / "elsewhere"):
+    with application(place, engines):
         assert engines.one.directory == place / "app"
-        assert engines.one.checkpoint == place / "elsewhere"
         assert "in" in engines.one.log.topics()
     with pytest.raises(LogError, match="is closed"):
         engines.one.log.topics()
@@ -257,13 +266,7 @@ def test_application_id_that_is_no_folder_of_its_own(tmp_path: Path, name: str) 
         application_directory(config(tmp_path, application_id=name))
 
 
-@pytest.mark.parametrize("wrong", [".", "app", "log", "app/.."])
-def test_checkpoint_that_would_take_others_with_it(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(ConfigError, match="must not hold the"):
-        checkpoint_directory(config(tmp_path, checkpoint_dir=tmp_path / wrong))
-
-
-@pytest.mark.parametrize("setting", ["state_dir", "log_dir", "checkpoint_dir"])
+@pytest.mark.parametrize("setting", ["state_dir", "log_dir"])
 def test_places_are_paths_of_a_file_system(tmp_path: Path, setting: str) -> None:
     streams = Streams(counting(), config(tmp_path, **{setting: "s3://bucket/state"}), engine=Engines())
     with pytest.raises(ConfigError, match=f"{setting} must be a path of a file system; found 's3://bucket/state'"):
@@ -272,10 +275,14 @@ def test_places_are_paths_of_a_file_system(tmp_path: Path, setting: str) -> None
 
 def test_saved_fingerprint_is_what_the_next_start_is_compared_with(place: Path) -> None:
     ran(place)
-    saved = ApplicationFile.read(place / "app")
+    log = open_log(config(place))
+    saved = Description.read(log, "app")
     assert saved is not None
     assert saved.internal_topics == ("app-counts-changelog",)
     assert saved.topology == Fingerprint.of(counting(), {"in": 2})
+    # On another machine, too: what is known lies in the log.
+    shutil.rmtree(place / "app")
     with pytest.raises(IncompatibleTopologyError):
         application(place, Engines(), counting("other")).start()
-    assert ApplicationFile.read(place / "app") == saved
+    assert Description.read(log, "app") == saved
+    log.close()

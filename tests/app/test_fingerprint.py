@@ -177,14 +177,6 @@ def test_what_a_pattern_matches_may_grow_while_the_number_of_tasks_stays() -> No
         check_compatible("app", old, Fingerprint.of(built(pattern), {"in": 2, "other": 3}))
 
 
-def test_memory_that_comes_or_goes_is_refused() -> None:
-    without, with_memory = (Fingerprint.of(built(counts), EXTERNAL, keeps_state=keeps) for keeps in (False, True))
-    with pytest.raises(IncompatibleTopologyError, match="remembered nothing from batch to batch and now remember some"):
-        check_compatible("app", without, with_memory)
-    with pytest.raises(IncompatibleTopologyError, match="remembered something from batch to batch and now remember no"):
-        check_compatible("app", with_memory, without)
-
-
 def test_another_level_is_refused() -> None:
     old, new = (Fingerprint({0: Part(level, 1, {"in": 1})}) for level in (0, 1))
     with pytest.raises(IncompatibleTopologyError, match="0 was at level 0 of the repartitions and is now at level 1"):

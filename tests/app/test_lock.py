@@ -72,7 +72,7 @@ def test_lock_file_with_anything_in_it_can_be_taken(tmp_path: Path, content: str
 
 
 def test_held_lock_with_nothing_in_it_is_in_use_by_another_process(tmp_path: Path) -> None:
-    with locked([tmp_path], "app"):
+    with locked(tmp_path, "app"):
         (tmp_path / LOCK).write_text("")
         with pytest.raises(LockError, match="in use by another process"):
             lock_directory(tmp_path, "app")
@@ -94,25 +94,6 @@ def test_directory_of_another_application_is_refused_and_left_free(tmp_path: Pat
         with pytest.raises(StateDirectoryError, match="belongs to the application 'orders', and this is 'app'"):
             lock_directory(tmp_path, "app")
     lock_directory(tmp_path, "orders").release()
-
-
-def test_all_directories_are_given_back_when_one_is_refused(tmp_path: Path) -> None:
-    lock_directory(tmp_path / "b", "other").release()
-    with pytest.raises(StateDirectoryError), locked([tmp_path / "a", tmp_path / "b"], "app"):
-        pytest.fail("one of them belongs to another application")
-    lock_directory(tmp_path / "a", "app").release()
-
-
-def test_a_checkpoint_elsewhere_is_locked_too(place: Path) -> None:
-    checkpoint = place / "elsewhere"
-    (place / "two").mkdir()
-    with application(place, Engines(), checkpoint_dir=checkpoint):
-        other = application(place, Engines(), state_dir=place / "two", log_dir=place / "log", checkpoint_dir=checkpoint)
-        with pytest.raises(LockError, match="elsewhere' is in use"):
-            other.start()
-    stranger = application(place, Engines(), application_id="stranger", checkpoint_dir=checkpoint)
-    with pytest.raises(StateDirectoryError, match="elsewhere' belongs to the application 'app'"):
-        stranger.start()
 
 
 KEEPER = """

@@ -27,7 +27,14 @@ from headrace import (
     TimeWindows,
     Topology,
 )
-from headrace.app.topics import check_sources, external_partitions, internal_topics, make_internal, make_outputs
+from headrace.app.topics import (
+    WantedTopic,
+    check_sources,
+    external_partitions,
+    internal_topics,
+    make_internal,
+    make_outputs,
+)
 from headrace.errors import (
     MisconfiguredInternalTopicError,
     MissingInternalTopicsError,
@@ -39,6 +46,7 @@ from headrace.topology.queryable import queryable_stores
 from tests.app.kit import config, counting
 
 SECOND = timedelta(seconds=1)
+BACK_EDGE = "app-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000013-topic"
 
 
 @pytest.fixture
@@ -50,7 +58,8 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
 def prepare(log: EmbeddedLog, topology: Topology, tmp_path: Path, **settings: Any) -> None:
     settled = config(tmp_path, **settings)
     make_outputs(topology, settled, log, external_partitions(topology, "app", log))
-    make_internal(internal_topics(topology, settled, external_partitions(topology, "app", log)), settled, log)
+    wanted = internal_topics(topology, settled, external_partitions(topology, "app", log))
+    make_internal(wanted, settled, log, [topic.name for topic in wanted])
 
 
 def foreign_key_join() -> Topology:
@@ -96,9 +105,13 @@ def test_what_flows_forward_is_not_in_the_log_and_back_edges_are(log: EmbeddedLo
     log.create_topic("users", partitions=2)
     prepare(log, foreign_key_join(), tmp_path, extras={"topic.segment.bytes": 1000})
     made = {name: number for name, number in partitions(log).items() if name.startswith("app-")}
-    back = "app-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000013-topic"
-    assert made == {back: 3, "app-orders-store-changelog": 3}
-    assert log.describe_topic(back).configs == {
+    changelogs = {
+        "app-orders-store-changelog": 3,
+        "app-users-STATE-STORE-0000000002-changelog": 2,
+        "app-KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-0000000009-changelog": 2,
+    }
+    assert made == {BACK_EDGE: 3, **changelogs}
+    assert log.describe_topic(BACK_EDGE).configs == {
         "cleanup.policy": "delete",
         "segment.bytes": "1000",
         "retention.ms": "-1",
@@ -115,14 +128,13 @@ def test_changelogs_have_the_settings_of_their_stores(log: EmbeddedLog, tmp_path
     windows = TimeWindows.of_size_with_no_grace(SECOND)
     grouped.windowed_by(windows).count(materialized=Materialized("windowed", retention=SECOND))
     extras = {"topic.segment.ms": 6, "topic.delete.retention.ms": "7"}
-    prepare(
-        log, builder.build(), tmp_path, extras=extras, window_store_change_log_additional_retention=timedelta(seconds=2)
-    )
+    prepare(log, builder.build(), tmp_path, extras=extras)
     common = {"delete.retention.ms": "7"}
     assert log.describe_topic("app-own-changelog").configs == common | {"cleanup.policy": "compact", "segment.ms": "5"}
     assert log.describe_topic("app-windowed-changelog").configs == common | {
         "cleanup.policy": "compact,delete",
-        "retention.ms": "3000",
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
         "segment.ms": "6",
     }
 
@@ -143,8 +155,20 @@ def test_topics_that_fit_are_taken_as_they_are(log: EmbeddedLog, tmp_path: Path)
 def test_internal_topic_with_another_partition_count(log: EmbeddedLog, tmp_path: Path) -> None:
     log.create_topic("in", partitions=2)
     log.create_topic("app-counts-changelog", partitions=3, configs={"cleanup.policy": "compact"})
+    log.append("app-counts-changelog", [(2, 0, b"k", b"v", ())])
     with pytest.raises(MisconfiguredInternalTopicError, match=r"must have 2 partitions, .*found 3; .*`headrace reset"):
         prepare(log, counting(), tmp_path)
+
+
+def test_internal_topic_that_a_reset_has_emptied_is_made_anew_if_it_does_not_fit(
+    log: EmbeddedLog, tmp_path: Path
+) -> None:
+    log.create_topic("in", partitions=2)
+    log.create_topic("app-counts-changelog", partitions=3, configs={"cleanup.policy": "compact"})
+    log.append("app-counts-changelog", [(2, 0, b"k", b"v", ())])
+    log.delete_records({("app-counts-changelog", 2): 1})
+    prepare(log, counting(), tmp_path)
+    assert partitions(log)["app-counts-changelog"] == 2
 
 
 def test_changelog_that_is_not_compacted(log: EmbeddedLog, tmp_path: Path) -> None:
@@ -154,22 +178,22 @@ def test_changelog_that_is_not_compacted(log: EmbeddedLog, tmp_path: Path) -> No
         prepare(log, counting(), tmp_path)
 
 
-def test_back_edge_that_is_gone_while_the_state_is_not(
-    log: EmbeddedLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.parametrize("lost", [BACK_EDGE, "app-orders-store-changelog"])
+def test_internal_topic_that_is_gone_after_a_batch(log: EmbeddedLog, tmp_path: Path, lost: str) -> None:
     log.create_topic("orders")
     log.create_topic("users")
     prepare(log, foreign_key_join(), tmp_path)
-    log.commit_batch("app", 0, [])
-    back = "app-KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-0000000013-topic"
-    log.delete_topic(back)
-    with pytest.raises(MissingInternalTopicsError, match=r"is gone, .*headrace reset app") as caught:
-        prepare(log, foreign_key_join(), tmp_path)
-    assert caught.value.topics == (back,)
-    log.create_topic(back)
-    log.delete_topic("app-orders-store-changelog")
+    log.delete_topic(lost)
     prepare(log, foreign_key_join(), tmp_path)
-    assert "'app-orders-store-changelog' is made anew" in caplog.text
+    assert lost in log.topics(), "nothing was in it yet"
+    log.open_journal("app", []).commit(0, [])
+    log.delete_topic(lost)
+    with pytest.raises(MissingInternalTopicsError, match=r"is gone; .*headrace reset app") as caught:
+        prepare(log, foreign_key_join(), tmp_path)
+    assert caught.value.topics == (lost,)
+    # One that the application never had is made: it belongs to a store that is new.
+    make_internal([WantedTopic(lost, 1, {"cleanup.policy": "compact"})], config(tmp_path), log)
+    assert lost in log.topics()
 
 
 def test_pattern_does_not_match_the_applications_own_topics(log: EmbeddedLog, tmp_path: Path) -> None:

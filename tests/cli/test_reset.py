@@ -21,12 +21,11 @@ def application(log: EmbeddedLog, state_dir: Path) -> Path:
     log.append("orders", [(partition, 1000 * n, b"k", b"%d" % n, ()) for partition in (0, 1) for n in range(10)])
     for topic in ("shop-totals-changelog", "shop-by-user-repartition", "shop-eu-x-changelog", "shop-results"):
         log.create_topic(topic)
-    log.commit_batch("shop", 5, [], positions={("orders", 0): 6, ("orders", 1): 8})
+    log.open_journal("shop", []).commit(0, [], {("orders", 0): 6, ("orders", 1): 8})
     directory = state_dir / "shop"
     lock_directory(directory, "shop").release()
     lock_directory(state_dir / "shop-eu", "shop-eu").release()
     (directory / "0_0").mkdir()
-    (directory / "checkpoint").mkdir()
     return directory
 
 
@@ -38,7 +37,6 @@ def test_reset_forgets_everything_but_the_topics(headrace: Command, log: Embedde
     assert log.positions("shop") == {}
     assert log.last_batch("shop") is None
     assert not (application / "0_0").exists()
-    assert not (application / "checkpoint").exists()
 
 
 def test_what_views_have_left_goes_too(headrace: Command, log: EmbeddedLog, application: Path) -> None:
@@ -80,7 +78,7 @@ def test_positions(headrace: Command, log: EmbeddedLog, options: tuple[object, .
     headrace("reset", "shop", "--yes", *options)
     assert [log.positions("shop")[target] for target in TARGETS] == expected
     # The first batch of the next run is a new one.
-    log.commit_batch("shop", 0, [], positions={("orders", 0): 10})
+    log.open_journal("shop", []).commit(0, [], {("orders", 0): 10})
     assert log.positions("shop")[("orders", 0)] == 10
 
 
@@ -88,7 +86,7 @@ def test_dry_run_changes_nothing(headrace: Command, log: EmbeddedLog, applicatio
     done = headrace("reset", "shop", "--dry-run", "--shift-by", -1)
     assert [line.split() for line in done.lines[-2:]] == [["orders", "0", "6", "5"], ["orders", "1", "8", "7"]]
     assert log.positions("shop") == {("orders", 0): 6, ("orders", 1): 8}
-    assert (application / "checkpoint").exists()
+    assert (application / "0_0").exists()
 
 
 def test_it_asks(headrace: Command, log: EmbeddedLog) -> None:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from headrace import Consumed, JoinWindows, ProcessorStateError, StreamsBuilder, StreamsConfig, Topology
-from headrace.errors import OffsetOutOfRangeError
-from headrace.spark.application import Application
-from headrace.spark.layout import Layout, Program
-from headrace.spark.plan import Plan, PlanFiles, Range
-from headrace.spark.planner import Planner
-from headrace.spark.receipts import TaskReport
-from headrace.spark.task_keys import spark_hash, spread_keys
+from headrace import Consumed, JoinWindows, StreamsBuilder, StreamsConfig, Topology
+from headrace.batches import planner as planning
+from headrace.batches.layout import Layout
+from headrace.batches.plan import Plan, Range
+from headrace.batches.planner import Planner
+from headrace.batches.reports import TaskReport
+from headrace.errors import MissingSourceTopicError, OffsetOutOfRangeError
 from headrace.topics.embedded import EmbeddedLog
-from headrace.topics.log import Output, Receipt
+from headrace.topics.journal import JournalState, TaskRecord
+from headrace.topics.log import Output
 
 SECOND = timedelta(seconds=1)
 
@@ -27,34 +26,30 @@ class Planned:
     """A topology on a log, and what a planner says about it; batches consume all they are given."""
 
     def __init__(self, log: EmbeddedLog, topology: Topology, **settings: object) -> None:
-        config = StreamsConfig.of({"application.id": "app", **settings})
-        program = Program.on(log, topology, config)
+        config = StreamsConfig.of({"application.id": "app", "commit.interval.ms": 0, **settings})
         self.log = log
-        self.application = Application("app", Layout({"": program}, 2), log, Path(log.directory), {"": {}}, 1)
+        self.layout = Layout.on(log, topology, config)
         self.clock_ms = 1_000
-        self.stopping, self.paused = threading.Event(), threading.Event()
-        self.batch_id = 0
+        self.journal = log.open_journal("app", [place.name for place in self.layout.tasks])
+        self.batch_id = self.journal.state.batch_id + 1
         self.planner = self.new_planner()
 
     def new_planner(self, *, available_now: bool = True) -> Planner:
+        self.journal = self.log.open_journal("app", [])
         return Planner(
-            self.application,
-            available_now=available_now,
-            stopping=self.stopping,
-            paused=self.paused,
-            clock=lambda: self.clock_ms,
+            self.layout, self.log, self.journal.state, available_now=available_now, clock=lambda: self.clock_ms
         )
 
-    def next(self, *, duration_ms: float = 1_000, clock_ms: int | None = None) -> dict[str, tuple[int, int]] | None:
+    def next(self, *, duration_ms: float = 2_000, clock_ms: int | None = None) -> dict[str, tuple[int, int]] | None:
         """Returns what the next batch reads, by partition, and takes it for done."""
         plan = self.planner.next_plan(self.batch_id)
         if plan is None:
             return None
-        reports = [self._report(plan, key, ranges, clock_ms) for key, ranges in plan.ranges.items()]
+        reports = [self._report(plan, task, ranges, clock_ms) for task, ranges in plan.ranges.items()]
         if not reports and clock_ms is not None:
-            reports = [self._report(plan, next(iter(plan.due)), (), clock_ms)]
+            reports = [self._report(plan, min(plan.due), (), clock_ms)]
         receipts = [report.receipt for report in reports if report.receipt is not None]
-        self.log.commit_batch("app", self.batch_id, receipts)
+        self.journal.commit(self.batch_id, receipts)
         self.planner.done(plan, reports, duration_ms)
         self.batch_id += 1
         return {
@@ -63,13 +58,11 @@ class Planned:
             for each in ranges
         }
 
-    def _report(self, plan: Plan, key: str, ranges: Sequence[Range], clock_ms: int | None) -> TaskReport:
-        positions = {(each.topic, each.partition): each.end for each in ranges}
-        receipt = Receipt(
-            application="app", batch_id=plan.batch_id, task=key, attempt=0, records=0, positions=positions
-        )
-        records = sum(each.end - each.start for each in ranges)
-        return TaskReport(key, receipt, records, next_clock_ms=clock_ms)
+    def _report(self, plan: Plan, task: str, ranges: Sequence[Range], clock_ms: int | None) -> TaskReport:
+        positions = [(each.topic, each.partition, each.end) for each in ranges]
+        record = TaskRecord(plan.batch_id, f"{task}/{plan.batch_id}", positions, clock_ms, b"")
+        receipt = self.log.task_journal("app", self.journal.incarnation, task, []).commit(record, [], [])
+        return TaskReport(task, receipt, sum(each.end - each.start for each in ranges))
 
 
 def copy(*topics: str) -> Topology:
@@ -104,7 +97,7 @@ def test_the_first_batch_comes_at_once_and_wakes_every_task(log: EmbeddedLog) ->
     app = Planned(log, copy("in"))
     plan = app.planner.next_plan(0)
     assert plan is not None
-    assert plan.due == {place.key for place in app.application.layout.tasks}
+    assert plan.due == {place.name for place in app.layout.tasks}
     assert plan.ranges == {}
 
 
@@ -189,7 +182,7 @@ def test_a_clock_that_is_due_makes_a_batch(log: EmbeddedLog) -> None:
     plan = app.planner.next_plan(1)
     assert plan is not None
     assert len(plan.due) == 1
-    assert plan.now_ms == {"": 5_000}
+    assert plan.now_ms == 5_000
 
 
 def test_a_backfill_does_not_go_on_for_its_clocks(log: EmbeddedLog) -> None:
@@ -198,10 +191,10 @@ def test_a_backfill_does_not_go_on_for_its_clocks(log: EmbeddedLog) -> None:
     assert app.planner.next_plan(1) is None
 
 
-def test_a_batch_that_is_repeated_does_not_hide_the_clocks_of_others(log: EmbeddedLog) -> None:
+def test_a_batch_that_an_earlier_driver_has_begun_does_not_hide_the_clocks_of_others(log: EmbeddedLog) -> None:
     app = Planned(log, copy("in"))
     app.planner = app.new_planner(available_now=False)
-    app.planner.done(Plan(0, {"": 1_000}), [], 100.0)
+    app.planner.done(Plan(0, 1_000), [], 100.0)
     plan = app.planner.next_plan(1)
     assert plan is not None
     assert len(plan.due) == 2
@@ -242,15 +235,7 @@ def test_the_clock_never_goes_back(log: EmbeddedLog) -> None:
     app.clock_ms = 500
     plan = app.planner.next_plan(1)
     assert plan is not None
-    assert plan.now_ms == {"": 1_000}
-
-
-def test_stopping_ends_the_wait(log: EmbeddedLog) -> None:
-    app = Planned(log, copy("in"))
-    app.planner = app.new_planner(available_now=False)
-    app.next()
-    app.stopping.set()
-    assert app.planner.next_plan(1) is None
+    assert plan.now_ms == 1_000
 
 
 def test_a_restart_goes_on_where_the_log_says(log: EmbeddedLog) -> None:
@@ -305,32 +290,96 @@ def test_unread_loss_can_be_left_behind(log: EmbeddedLog) -> None:
     assert Planned(log, copy("in"), on_offset_out_of_range="latest").next() == {}
 
 
-def test_a_plan_survives(tmp_path: Path) -> None:
-    files = PlanFiles(tmp_path / "plans")
-    plan = Plan(3, {"": 5, "other.": 6}, {"0_0#": (Range("in", 0, 1, 9, -1),)}, frozenset({"0_1#"}), {"users/0": 4})
-    files.save(plan)
-    assert files.load(3) == plan
-    assert files.load(4) is None
-    assert plan.digest() == Plan.from_json(plan.to_json()).digest()
+def test_a_plan_survives() -> None:
+    ranges = {"0_0": (Range("in", 0, 1, 9, -1), Range("in", 1, 0, 5, None))}
+    plan = Plan(3, 5, ranges, frozenset({"0_1"}), {"0_0": "stamp"}, {"users/0": 4})
+    assert Plan.unpack(plan.pack()) == plan
+    assert plan.records == 13
 
 
-def test_a_damaged_plan_is_an_error(tmp_path: Path) -> None:
-    files = PlanFiles(tmp_path)
-    (tmp_path / "3.json").write_text('{"batch": 3', encoding="utf-8")
-    with pytest.raises(ProcessorStateError, match="plan of batch 3 cannot be read"):
-        files.load(3)
+def test_a_plan_names_the_last_commit_of_every_task(log: EmbeddedLog) -> None:
+    log.append("in", [*records([1]), *records([1], 1)])
+    app = Planned(log, copy("in"))
+    app.next()
+    log.append("in", records([2]))
+    app.planner = app.new_planner()
+    plan = app.planner.next_plan(1)
+    assert plan is not None
+    assert plan.stamps == {"0_0": "0_0/0", "0_1": "0_1/0"}
+    app.next()
+    log.append("in", records([3], 1))
+    app.planner = app.new_planner()
+    plan = app.planner.next_plan(2)
+    assert plan is not None
+    assert plan.stamps == {"0_0": "0_0/1", "0_1": "0_1/0"}
 
 
-def test_old_plans_go(tmp_path: Path) -> None:
-    files = PlanFiles(tmp_path)
-    for batch_id in range(50):
-        files.save(Plan(batch_id, {"": 0}))
-    assert len(list(tmp_path.iterdir())) == 20
+def test_a_partition_that_a_topic_has_got_is_read_from_its_beginning(log: EmbeddedLog) -> None:
+    state = JournalState(0, {("in", 0): 3})
+    log.append("in", [*records(range(5)), *records(range(4), 1)])
+    app = Planned(log, copy("in"), **{"consumer.auto.offset.reset": "latest"})
+    app.planner = Planner(app.layout, log, state, available_now=True)
+    assert app.next() == {"in-0": (3, 5), "in-1": (0, 4)}
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 3, 8])
-def test_tasks_spread_evenly_over_spark_partitions(partitions: int) -> None:
-    keys = spread_keys([f"{part}_{number}" for part in range(3) for number in range(16)], partitions)
-    counts = [sum(spark_hash(key) % partitions == wanted for key in keys.values()) for wanted in range(partitions)]
-    assert max(counts) - min(counts) <= 1
-    assert len(set(keys.values())) == 48
+def test_little_input_waits_for_the_interval(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(planning.time, "monotonic", lambda: now)
+    app = Planned(log, copy("in"), **{"commit.interval.ms": 50})
+    app.planner = app.new_planner(available_now=False)
+    assert app.next() == {}
+    log.append("in", records(range(3)))
+    now += 0.02
+    assert app.next() is None
+    assert app.planner.waits_for() == ({}, pytest.approx(0.03))
+    now += 0.031
+    assert app.next() == {"in-0": (0, 3)}
+
+
+def test_whoever_has_nothing_to_do_waits_for_input_or_for_a_clock(log: EmbeddedLog) -> None:
+    app = Planned(log, copy("in"))
+    app.planner = app.new_planner(available_now=False)
+    app.next(clock_ms=1_500)
+    positions, within_s = app.planner.waits_for()
+    assert (positions, within_s) == ({("in", 0): 0, ("in", 1): 0}, 0.5)
+
+
+def test_tasks_wait_for_an_empty_input_as_long_as_they_are_told_to(
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(planning.time, "monotonic", lambda: now)
+    builder = StreamsBuilder()
+    builder.stream(["dense", "sparse"]).to("out")
+    app = Planned(log, builder.build(), max_task_idle=SECOND)
+    app.planner = app.new_planner(available_now=False)
+    app.next()
+    log.append("dense", records(range(3)))
+    assert app.next() is None
+    log.append("sparse", records([5]))
+    assert app.next() == {"dense-0": (0, 3), "sparse-0": (0, 1)}
+    log.append("dense", records(range(3)))
+    assert app.next() is None
+    now += 1.01
+    assert app.next() == {"dense-0": (3, 6)}
+
+
+def test_a_source_topic_that_is_deleted_meanwhile_is_missed(log: EmbeddedLog) -> None:
+    app = Planned(log, copy("in"))
+    log.delete_topic("in")
+    with pytest.raises(MissingSourceTopicError, match="a topic that application 'app' reads was deleted while it ran"):
+        app.next()
+
+
+def test_what_is_obsolete_is_deleted_now_and_then(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(planning.time, "monotonic", lambda: now)
+    app = Planned(log, copy("in"))
+    log.append("sparse", records(range(10)))
+    target = ("sparse", 0)
+    for offset in (3, 5):
+        app.planner.done(Plan(0, 0), [TaskReport("0_0", obsolete={target: offset})], 10.0)
+    assert log.begin_offsets([target]) == {target: 0}
+    now += 31
+    app.planner.done(Plan(0, 0), [], 10.0)
+    assert log.begin_offsets([target]) == {target: 5}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from secrets import token_hex
 
 from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.journal import DurableLog, TaskRecord
 from headrace.topics.log import Committed, Output, Raw, TopicLog, TopicPartition
 
 AT_ONCE = timedelta(0)
@@ -36,23 +38,27 @@ def everything(log: TopicLog, topic: str, partition: int = 0, *, max_records: in
 
 
 def commit(
-    log: TopicLog,
-    batch_id: int,
+    log: DurableLog,
     outputs: Mapping[str, Sequence[Output]],
     *,
     application: str = "app",
     tasks: Sequence[str] = ("0_0",),
     positions: Mapping[TopicPartition, int] | None = None,
-    plan: str = "",
 ) -> Committed:
-    """Commits a batch in which each task writes the same."""
+    """Takes over an application and commits its next batch, in which each task writes the same."""
+    journal = log.open_journal(application, tasks)
+    batch_id = journal.state.batch_id + 1
+    journal.begin(batch_id, b"")
+    record = TaskRecord(batch_id, token_hex(8), [(*at, n) for at, n in (positions or {}).items()], None, b"")
     receipts = []
     for task in tasks:
-        with log.stage(application, batch_id, task, 0) as stage:
-            for topic, records in outputs.items():
-                stage.write(topic, records)
-            receipts.append(stage.finish(positions or {}))
-    return log.commit_batch(application, batch_id, receipts, plan=plan)
+        part = log.task_journal(application, journal.incarnation, task, [])
+        part.open()
+        receipts.append(part.commit(record, list(outputs.items()), []))
+        part.close()
+    done = journal.commit(batch_id, receipts)
+    journal.close()
+    return done
 
 
 def clean_all(log: EmbeddedLog, now_ms: int, *, max_bytes: int = 8 << 20) -> int:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.errors import BatchError
 from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.journal import TaskRecord, TaskStatus
 from tests.topics.kit import everything
 
 KILLS = 10
@@ -22,11 +24,11 @@ APPENDED, LEFT, RIGHT = "appended", "left", "right"
 CHILD = """
 import os, sys
 from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.journal import TaskRecord
 directory, sync = sys.argv[1:]
 log = EmbeddedLog(directory, sync=sync, map_size=1 << 16)
-log.discard_staged("app")
-last = log.last_batch("app")
-batch = 0 if last is None else last.batch_id + 1
+journal = log.open_journal("app", ["left", "right"])
+batch = journal.state.batch_id + 1
 appended = sum(log.end_offsets([("appended", 0), ("appended", 1)]).values()) // 40
 def outputs(number, size):
     return [(n % 2, number, b"%d" % n, b"%d" % number + b" " * size, ()) for n in range(40)]
@@ -37,10 +39,11 @@ while True:
     appended += 1
     receipts = []
     for task in ("left", "right"):
-        with log.stage("app", batch, task, 0) as stage:
-            stage.write(task, outputs(batch, 3000 if batch % 5 == 0 else 20))
-            receipts.append(stage.finish({("in", 0): batch}))
-    log.commit_batch("app", batch, receipts)
+        part = log.task_journal("app", journal.incarnation, task, [])
+        part.open()
+        written = [(task, outputs(batch, 3000 if batch % 5 == 0 else 20))]
+        receipts.append(part.commit(TaskRecord(batch, f"{batch}", [("in", 0, batch)], None, b""), written, []))
+    journal.commit(batch, receipts)
     os.write(1, b"c %d\\n" % batch)
     batch += 1
     log.clean(max_bytes=200_000)
@@ -91,19 +94,25 @@ def test_killed_process_leaves_exactly_what_was_committed(tmp_path: Path, sync: 
         assert (-1 if last is None else last.batch_id) == position
         assert committed == -1 or position in (committed, committed + 1)
     assert position > 10
-    assert not list(tmp_path.rglob("*.staged")) or EmbeddedLog(tmp_path).discard_staged("app") > 0
+    with EmbeddedLog(tmp_path, sync=sync) as log:  # type: ignore[arg-type]
+        state = log.open_journal("app", []).state
+        assert state.tasks == {task: TaskStatus(f"{position}", None) for task in (LEFT, RIGHT)}
+        assert not list(tmp_path.rglob("*.staged"))
 
 
-def test_killed_driver_can_commit_what_its_tasks_had_staged_only_anew(tmp_path: Path) -> None:
+def test_what_a_killed_driver_s_tasks_had_staged_is_never_committed(tmp_path: Path) -> None:
+    big = [(None, 0, b"k", b"x" * 1000, ()) for _ in range(100)]
     with EmbeddedLog(tmp_path) as log:
-        for topic in (LEFT, RIGHT):
-            log.create_topic(topic)
-        big = [(None, 0, b"k", b"x" * 1000, ()) for _ in range(100)]
-        stage = log.stage("app", 0, "0_0", 0)
-        stage.write(LEFT, big)
-        receipt = stage.finish({})
+        log.create_topic(LEFT)
+        killed = log.open_journal("app", ["0_0"])
+        part = log.task_journal("app", killed.incarnation, "0_0", [])
+        part.open()
+        receipt = part.commit(TaskRecord(0, "killed", [], None, b""), [(LEFT, big)], [])
     with EmbeddedLog(tmp_path) as log:
-        # Receipts die with the driver; if one survives, it is as good as new until the orphans are collected.
-        assert log.commit_batch("app", 0, [receipt]).records == 100
-        assert log.commit_batch("app", 0, [receipt]).records == 100
-        assert len(everything(log, LEFT)) == 100
+        journal = log.open_journal("app", ["0_0"])
+        # Receipts die with the driver; if one survives, nobody takes it.
+        with pytest.raises(BatchError, match="has a receipt of batch 0 of instance 1"):
+            journal.commit(0, [receipt])
+        assert everything(log, LEFT) == []
+        assert not list(tmp_path.rglob("*.staged"))
+        assert log.last_batch("app") is None

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import BatchError, ConfigError, LogError
+from headrace.errors import BatchError, ConfigError, FencedError, LogError
 from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.embedded.journal import EmbeddedJournal
+from headrace.topics.journal import JournalState, Receipt, TaskRecord
+from headrace.topics.log import Output
 from tests.topics.kit import commit, everything, keyed, record
 
 
@@ -18,7 +21,7 @@ def test_log_is_there_after_reopening(tmp_path: Path) -> None:
     with EmbeddedLog(tmp_path / "log") as log:
         log.create_topic("t", partitions=2, configs={"retention.ms": 5})
         log.append("t", [record("a", "1", partition=1)])
-        commit(log, 4, {"t": [record("b", "2", partition=1)]}, positions={("in", 0): 3})
+        commit(log, {"t": [record("b", "2", partition=1)]}, positions={("in", 0): 3})
     with EmbeddedLog(tmp_path / "log") as log:
         assert log.describe_topic("t").configs == {"retention.ms": "5"}
         assert keyed(everything(log, "t", 1)) == [(0, "a", "1"), (1, "b", "2")]
@@ -136,44 +139,113 @@ def staged(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.rglob("*.staged"))
 
 
-def test_staging_files_go_with_the_commit_and_orphans_with_the_next_start(tmp_path: Path) -> None:
-    big = [record("k", "x" * 1000) for _ in range(200)]
+BIG = [record("k", "x" * 1000) for _ in range(600)]
+
+
+def stage(log: EmbeddedLog, journal: EmbeddedJournal, batch_id: int, task: str, outputs: list[Output]) -> Receipt:
+    """Runs a task of a batch, which writes to ``out``."""
+    part = log.task_journal("app", journal.incarnation, task, [])
+    part.open()
+    return part.commit(TaskRecord(batch_id, f"{task}/{batch_id}", [], None, b""), [("out", outputs)], [])
+
+
+def test_a_batch_is_published_in_the_order_of_its_receipts(embedded: EmbeddedLog) -> None:
+    embedded.create_topic("out")
+    journal = embedded.open_journal("app", [])
+    tasks = ("10_0", "2_0", "0_0")
+    journal.commit(0, [stage(embedded, journal, 0, task, [record("k", task)]) for task in tasks])
+    assert [value for _, _, value in keyed(everything(embedded, "out"))] == list(tasks)
+
+
+def test_outputs_are_seen_only_after_the_commit_of_their_batch(embedded: EmbeddedLog) -> None:
+    embedded.create_topic("out")
+    journal = embedded.open_journal("app", [])
+    receipts = [stage(embedded, journal, 0, "0_0", [record("k", "1")]), stage(embedded, journal, 0, "0_1", BIG)]
+    assert everything(embedded, "out") == []
+    assert embedded.last_batch("app") is None
+    done = journal.commit(0, receipts)
+    assert done.written == {("out", 0): (0, 601)}
+    assert [raw[0] for raw in everything(embedded, "out")] == list(range(601))
+
+
+def test_staging_files_go_with_the_commit_and_orphans_with_the_next_driver(tmp_path: Path) -> None:
     with EmbeddedLog(tmp_path) as log:
         log.create_topic("out")
-        orphan = log.stage("app", 0, "0_0", 0)
-        orphan.write("out", big)
-        orphan.finish({})
-        assert len(staged(tmp_path)) == 1
-        commit(log, 0, {"out": big})
-        assert staged(tmp_path) == []
-        orphan = log.stage("app", 1, "0_0", 0)
-        orphan.write("out", big)
-        orphan.finish({})
+        journal = log.open_journal("app", [])
+        # The attempt that was given up leaves a file behind.
+        stage(log, journal, 0, "0_0", BIG)
+        receipt = stage(log, journal, 0, "0_0", BIG)
+        early = stage(log, journal, 1, "0_1", BIG)
+        assert len(staged(tmp_path)) == 3
+        journal.commit(0, [receipt])
+        assert staged(tmp_path) == [early.file]
     with EmbeddedLog(tmp_path) as log:
-        assert log.discard_staged("other") == 0
-        assert log.discard_staged("app") == 1
+        log.open_journal("other", [])
+        assert staged(tmp_path) == [early.file]
+        log.open_journal("app", [])
         assert staged(tmp_path) == []
-        assert len(everything(log, "out")) == 200
+        assert len(everything(log, "out")) == len(BIG)
+
+
+def test_files_of_a_later_driver_are_left_alone(tmp_path: Path) -> None:
+    with EmbeddedLog(tmp_path) as log:
+        log.create_topic("out")
+        old = log.open_journal("app", [])
+        late = stage(log, old, 0, "0_0", BIG)
+        new = log.open_journal("app", [])
+        receipt = stage(log, new, 0, "0_0", BIG)
+        with pytest.raises(FencedError):
+            old.commit(0, [late])
+        assert staged(tmp_path) == [receipt.file]
+        assert new.commit(0, [receipt]).records == len(BIG)
+        assert staged(tmp_path) == []
 
 
 def test_damaged_or_missing_staging_file_commits_nothing(tmp_path: Path) -> None:
-    big = [record("k", "x" * 1000) for _ in range(600)]
     with EmbeddedLog(tmp_path) as log:
         log.create_topic("out")
-        with log.stage("app", 0, "0_0", 0) as stage:
-            stage.write("out", big)
-            receipt = stage.finish({})
+        journal = log.open_journal("app", [])
+        receipt = stage(log, journal, 0, "0_0", BIG)
         file = next(tmp_path.rglob("*.staged"))
         data = file.read_bytes()
         for damaged in (data[:-10], data[:5], data + b"more of it", data[:1000] + b"?" + data[1001:]):
             file.write_bytes(damaged)
             with pytest.raises((LogError, BatchError), match=r"not complete|damaged"):
-                log.commit_batch("app", 0, [receipt])
+                journal.commit(0, [receipt])
             assert everything(log, "out") == []
         file.unlink()
         with pytest.raises(LogError, match=r"task 0_0 in batch 0 .* nothing of the batch was committed; run it again"):
-            log.commit_batch("app", 0, [receipt])
+            journal.commit(0, [receipt])
         assert log.last_batch("app") is None
+
+
+def test_reset_leaves_no_staged_files_and_numbers_of_drivers_go_on(tmp_path: Path) -> None:
+    with EmbeddedLog(tmp_path) as log:
+        log.create_topic("out")
+        journal = log.open_journal("app", [])
+        journal.commit(0, [stage(log, journal, 0, "0_0", [record("k", "1")])])
+        receipt = stage(log, journal, 1, "0_0", BIG)
+        log.reset_application("app")
+        assert staged(tmp_path) == []
+        assert log.applications() == []
+        with pytest.raises(FencedError, match="another instance has taken over"):
+            journal.commit(1, [receipt])
+        again = log.open_journal("app", [])
+        assert again.incarnation > journal.incarnation
+        assert again.state == JournalState()
+        assert log.task_journal("app", again.incarnation, "0_0", []).open().record is None
+
+
+def test_an_application_begins_where_it_was_told_to(embedded: EmbeddedLog) -> None:
+    embedded.begin_at("app", {("in", 0): 4, ("in", 1): 7})
+    assert embedded.applications() == ["app"]
+    assert embedded.open_journal("app", []).state.positions == {("in", 0): 4, ("in", 1): 7}
+    embedded.begin_at("app", {("in", 0): 5})
+    assert embedded.positions("app") == {("in", 0): 5}
+    commit(embedded, {}, positions={("in", 0): 6})
+    with pytest.raises(BatchError, match="has committed batch 0, so it goes on behind that; reset it"):
+        embedded.begin_at("app", {("in", 0): 0})
+    assert embedded.positions("app") == {("in", 0): 6}
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

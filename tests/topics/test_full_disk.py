@@ -15,6 +15,7 @@ CHILD = """
 import resource, sys
 from headrace.errors import LogError
 from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.journal import TaskRecord
 log = EmbeddedLog(sys.argv[1], map_size=1 << 20)
 log.create_topic("t")
 log.create_topic("out")
@@ -30,24 +31,26 @@ for n in range(10):
     except LogError as error:
         message = str(error)
 assert len(log.read("t", 0, 0)) == count
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+journal = log.open_journal("app", ["0_0"])
+part = log.task_journal("app", journal.incarnation, "0_0", [])
+part.open()
+record = TaskRecord(0, "first", [], None, b"")
+resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, hard))
 try:
-    with log.stage("app", 0, "0_0", 0) as stage:
-        stage.write("out", big)
-        stage.finish({})
+    part.commit(record, [("out", big)], [])
 except LogError as error:
     staging = str(error)
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-with log.stage("app", 0, "0_0", 1) as stage:
-    stage.write("out", big)
-    receipt = stage.finish({})
+receipt = part.commit(record, [("out", big)], [])
 resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, hard))
 try:
-    log.commit_batch("app", 0, [receipt])
+    journal.commit(0, [receipt])
 except LogError as error:
     commit = str(error)
 assert log.last_batch("app") is None
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-assert log.commit_batch("app", 0, [receipt]).records == 4000
+assert journal.commit(0, [receipt]).records == 4000
 log.append("t", [(None, count, b"k", b"%d " % count, ())])
 print(count, message, staging, commit, sep="\\n")
 """

@@ -6,11 +6,14 @@ import shutil
 from pathlib import Path
 from tempfile import mkdtemp
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from headrace.errors import BatchError, FencedError
 from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.journal import TaskRecord, TaskStatus
 from headrace.topics.log import Committed, Output, Raw
 from headrace.topics.partitioner import partition_for
 from tests.topics.kit import clean_all, everything
@@ -34,13 +37,14 @@ class LogModel(RuleBasedStateMachine):
             (topic, partition): [] for topic in (PLAIN, SHORT, COMPACTED) for partition in range(PARTITIONS)
         }
         self.begin = dict.fromkeys(self.written, 0)
-        self.batch_id = -1
         self.last: Committed | None = None
+        self.records: dict[str, TaskRecord] = {}
         self.now_ms = 1000
 
     @initialize()
     def create(self) -> None:
         self.log = EmbeddedLog(self.directory, map_size=1 << 16, sync="none")
+        self.journal = self.log.open_journal("app", [])
         self.log.create_topic(PLAIN, partitions=PARTITIONS)
         self.log.create_topic(SHORT, partitions=PARTITIONS, configs={"retention.ms": RETENTION_MS})
         configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0, "delete.retention.ms": TOMBSTONE_MS}
@@ -62,25 +66,51 @@ class LogModel(RuleBasedStateMachine):
 
     @rule(parts=st.lists(st.tuples(TOPICS, RECORDS), max_size=3), keep=st.booleans(), large=st.booleans())
     def batch(self, parts: list[tuple[str, list[Output]]], *, keep: bool, large: bool) -> None:
-        self.batch_id += 1
+        batch_id = 0 if self.last is None else self.last.batch_id + 1
         receipts = []
         for number, (topic, outputs) in enumerate(parts):
-            with self.log.stage("app", self.batch_id, f"0_{number}", 0) as stage:
-                stage.write(topic, self.timed(outputs * (500 if large else 1)))
-                receipts.append(stage.finish({("in", number): self.batch_id}))
+            task = f"0_{number}"
+            part = self.log.task_journal("app", self.journal.incarnation, task, [])
+            assert part.open().record == self.records.get(task)
+            record = TaskRecord(batch_id, f"{batch_id}/{number}", [("in", number, batch_id)], None, b"")
+            receipts.append(part.commit(record, [(topic, self.timed(outputs * (500 if large else 1)))], []))
         if not keep:
-            # The driver died here; the batch comes again.
-            self.batch_id -= 1
-            self.log.discard_staged("app")
+            # The driver died here; the next one runs the batch anew.
+            self.take_over()
             return
-        self.last = self.log.commit_batch("app", self.batch_id, receipts)
-        for topic, outputs in parts:
+        self.last = self.journal.commit(batch_id, receipts)
+        for number, (topic, outputs) in enumerate(parts):
             self.note(topic, outputs * (500 if large else 1))
+            self.records[f"0_{number}"] = TaskRecord(
+                batch_id, f"{batch_id}/{number}", [("in", number, batch_id)], None, b""
+            )
+
+    @rule()
+    def take_over(self) -> None:
+        """Another driver opens the journal: what there is, is as it was left, and the former one is out."""
+        old, self.journal = self.journal, self.log.open_journal("app", [])
+        assert self.journal.incarnation > old.incarnation
+        assert self.journal.state.batch_id == (-1 if self.last is None else self.last.batch_id)
+        assert self.journal.state.tasks == {task: TaskStatus(each.stamp, None) for task, each in self.records.items()}
+        assert not list(self.directory.rglob("*.staged"))
+        with pytest.raises(FencedError):
+            old.commit(self.journal.state.batch_id + 1, [])
 
     @rule()
     def commit_again(self) -> None:
         if self.last is not None:
-            assert self.log.commit_batch("app", self.batch_id, []) == self.last
+            with pytest.raises(BatchError):
+                self.journal.commit(self.last.batch_id, [])
+            assert self.log.last_batch("app") == self.last
+
+    @rule()
+    def reset(self) -> None:
+        before = self.journal.incarnation
+        self.log.reset_application("app")
+        self.last, self.records = None, {}
+        self.journal = self.log.open_journal("app", [])
+        assert self.journal.incarnation > before
+        assert self.journal.state.positions == {}
 
     @rule(pass_ms=st.integers(0, 60), max_bytes=st.sampled_from([1, 2000, 1 << 20]))
     def clean_a_little(self, pass_ms: int, max_bytes: int) -> None:
@@ -105,6 +135,7 @@ class LogModel(RuleBasedStateMachine):
     def open_again(self) -> None:
         self.log.close()
         self.log = EmbeddedLog(self.directory, map_size=1 << 16, sync="none")
+        self.journal = self.log.open_journal("app", [])
 
     @invariant()
     def holds_what_it_must(self) -> None:

@@ -15,6 +15,7 @@ ROUNDS = 120
 HEAD = """
 import sys
 from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.journal import TaskRecord
 log = EmbeddedLog(sys.argv[1], sync="none", map_size=1 << 16)
 me, rounds = int(sys.argv[2]), int(sys.argv[3])
 """
@@ -28,10 +29,12 @@ for n in range(rounds):
 COMMIT = (
     HEAD
     + """
+journal = log.open_journal("app", ["0_0"])
+part = log.task_journal("app", journal.incarnation, "0_0", [])
 for n in range(rounds):
-    with log.stage("app", n, "0_0", 0) as stage:
-        stage.write("t", [(partition, n, b"%d" % me, b"%d " % n + b"y" * 500, ()) for partition in (0, 1)] * 3)
-        log.commit_batch("app", n, [stage.finish({})])
+    part.open()
+    outputs = [(partition, n, b"%d" % me, b"%d " % n + b"y" * 500, ()) for partition in (0, 1)] * 3
+    journal.commit(n, [part.commit(TaskRecord(n, f"{n}", [], None, b""), [("t", outputs)], [])])
     log.append("latest", [(None, n, b"%d" % (n % 7), b"%d" % n, ())])
 """
 )

@@ -23,7 +23,6 @@ def test_defaults_are_kafkas() -> None:
     assert config.max_task_idle == timedelta(0)
     assert config.num_standby_replicas == 0
     assert config.replication_factor == -1
-    assert config.window_store_change_log_additional_retention == timedelta(days=1)
     assert config.emit_interval_ms == 1000
     assert config.optimizations == frozenset()
     assert config.default_dsl_store == "lmdb"
@@ -269,7 +268,6 @@ def test_every_setting_has_a_dotted_name_of_its_own() -> None:
         on_late=print,
         errors_dead_letter_queue_topic_name="failed",
         rocksdb_config_setter=ConfigSetter(),
-        checkpoint_dir="checkpoint",
         log_dir="log",
         http_listen="localhost:0",
         http_token="secret",

@@ -34,7 +34,6 @@ class Batch:
     duration_ms: float = 10.0
     lag: int = 0
     state_rows: int = 0
-    chunk_rows: int = 0
     dropped: int = 0
     late: int = 0
     phases: dict[str, float] = field(default_factory=lambda: {"wait": 1.0, "run": 8.0, "publish": 1.0})
@@ -47,7 +46,6 @@ class TaskFigures:
     records: int = 0
     written: int = 0
     rows: int = 0
-    chunk_rows: int = 0
     seconds: float = 0.01
     counters: dict[str, float] = field(default_factory=dict)
     consumed: dict[str, int] = field(default_factory=dict)

@@ -34,7 +34,7 @@ from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExcep
 from headrace.metrics.names import MetricName, Metrics
 from headrace.metrics.recording import BatchFigures, Recording
 from headrace.topics.journal import DurableLog
-from headrace.topology.queryable import changelogs_of
+from headrace.topology.queryable import logged_stores
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -334,7 +334,7 @@ class Streams(Queries):
             application = self._config.application_id
             internal = {
                 *self._topology.internal_topics(application),
-                *changelogs_of(self._topology, application).values(),
+                *logged_stores(self._topology, application).values(),
             }
             log = self._log or open_log(self._config)
             try:

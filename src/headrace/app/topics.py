@@ -30,7 +30,6 @@ class WantedTopic:
     name: str
     partitions: int
     configs: Mapping[str, str]
-    is_changelog: bool
 
 
 def external_partitions(topology: Topology, application_id: str, log: TopicLog) -> dict[str, int]:
@@ -91,7 +90,6 @@ def internal_topics(topology: Topology, config: StreamsConfig, external: Mapping
             topology.full_topic_name(topic, application),
             counts[topic],
             {**InternalTopic.CONFIG, **common},
-            is_changelog=False,
         )
         for topic in sorted(back_edges(topology))
     ]
@@ -100,7 +98,7 @@ def internal_topics(topology: Topology, config: StreamsConfig, external: Mapping
         builder = topology.store_builders[store]
         configs = {**builder.changelog_topic_config(), **common, **builder.log_config}
         # A store whose sub-topology reads nothing yet will have a task as soon as its pattern matches.
-        wanted.append(WantedTopic(topic, max(1, tasks[home[store]]), configs, is_changelog=True))
+        wanted.append(WantedTopic(topic, max(1, tasks[home[store]]), configs))
     return wanted
 
 

@@ -108,7 +108,7 @@ class LiveTask:
         return self._copy.engine(store)
 
     def take_over(self) -> bool:
-        """Takes over what the last batch has changed, which is committed; False if somebody has touched the copy."""
+        """Takes over what the last batch has changed, which is committed; False if somebody else has the copy now."""
         if self._copy is not None:
             if not self._copy.is_untouched():
                 return False
@@ -117,7 +117,11 @@ class LiveTask:
                 for store in self._place.changelogs
                 if (known := self._copy.applied(store)) is not None
             }
-            self._copy.settle({store: self._changes[store] for store in applied if store in self._changes}, applied)
+            try:
+                self._copy.settle({store: self._changes[store] for store in applied if store in self._changes}, applied)
+            except ProcessorStateError:
+                # An attempt that was given up may have opened it. Who opens it next may write.
+                return False
         for store, engine in self.task.engines().items():
             if store in self._place.changelogs:
                 engine.rollback()

@@ -98,7 +98,7 @@ class BatchReport:
     dropped: int
     late: int
     phases: Mapping[str, float] = field(default_factory=dict)
-    """Milliseconds by phase: wait, plan, run, commit."""
+    """Milliseconds by phase: wait, run, publish."""
     tasks: Sequence[TaskReport] = ()
     """What each task that had something to do has reported."""
 

@@ -59,6 +59,7 @@ def restore_task(
         if rows:
             copy.engine(store).apply(Changes(rows=dict(rows)))
     copy.note({part.store: Applied(part.topic_id, part.end) for part in parts})
+    copy.note_current()
     return [_progress(part, starts, part.end) for part in parts if starts[part.store] < part.end]
 
 
@@ -76,6 +77,7 @@ def follow_changelogs(layout: Layout, place: TaskPlace, log: TopicLog, copy: Wor
     try:
         for part, reached in _restore(layout, parts, starts, log, copy, {}):
             yield _progress(part, starts, reached)
+        copy.note_current()
     finally:
         copy.note_restoring(0)
 
@@ -142,7 +144,7 @@ def _is_usable(copy: WorkingCopy, part: _Part, log: TopicLog) -> bool:
     if applied.offset >= part.end:
         return True
     configs = log.describe_topic(part.target[0]).configs
-    away_ms = time.time_ns() // 1_000_000 - copy.written_ms(part.store)
+    away_ms = time.time_ns() // 1_000_000 - copy.current_ms(part.store)
     # Compaction forgets deletions, and the copy would keep what they deleted.
     return away_ms < int(configs.get("delete.retention.ms", _TOMBSTONES_MS))
 

@@ -119,10 +119,15 @@ class TaskRunner:
         """Returns the task as it was left by the last batch, or builds it from the log, or what it has committed."""
         tables = self._global_stores(plan)
         live = self._live.pop(place.name, None)
-        if live is not None and live.stamp == plan.stamps.get(place.name, "") and live.take_over():
-            return live
         if live is not None:
-            live.close()
+            is_current = False
+            try:
+                is_current = live.stamp == plan.stamps.get(place.name, "") and live.take_over()
+            finally:
+                if not is_current:
+                    live.close()
+            if is_current:
+                return live
         standby = self._standbys.pop(place.name, None)
         if standby is not None:
             standby.close()

@@ -59,7 +59,8 @@ class CopyState(msgspec.Struct, array_like=True):
     """What lies in a copy, as of one transaction."""
 
     boot: str = ""
-    written_ms: int = 0
+    current_ms: int = 0
+    """When it was known last that nothing was missing; for a copy that is restored from nothing, when that began."""
     stores: dict[str, Applied] = {}
 
 
@@ -105,9 +106,14 @@ class WorkingCopy:
         """Returns how far a store is."""
         return self._of[store].state.stores.get(store)
 
-    def written_ms(self, store: str) -> int:
-        """Returns when the copy of a store was written last."""
-        return self._of[store].state.written_ms
+    def current_ms(self, store: str) -> int:
+        """Returns when it was known last that nothing was missing in a store."""
+        return self._of[store].state.current_ms
+
+    def note_current(self) -> None:
+        """Takes notice that nothing is missing now; it is written with the next rows."""
+        for part in self._parts.values():
+            part.state.current_ms = _now_ms()
 
     def note(self, applied: Mapping[str, Applied]) -> None:
         """Takes notice of how far stores are; it is written with their rows."""
@@ -119,7 +125,7 @@ class WorkingCopy:
         return sum(part.rows() for part in self._parts.values())
 
     def is_untouched(self) -> bool:
-        """Returns whether the files are as this process has left them."""
+        """Returns whether the files are as a process has left them that knows how to write them."""
         return all(part.is_untouched() for part in self._parts.values())
 
     def settle(self, changes: Mapping[str, Changes], applied: Mapping[str, Applied]) -> None:
@@ -127,6 +133,7 @@ class WorkingCopy:
         for store, each in changes.items():
             self.engine(store).apply(each)
         self.note(applied)
+        self.note_current()
         for part in self._parts.values():
             part.write_if_due()
 
@@ -185,7 +192,7 @@ class _EnginePart:
         self._seal = _Note(self._directory / _SEAL) if self._kind == "lmdb" else None
         self._settled: dict[str, OverlayEngine] = {}
         found = self.environment.engine(OWN).get(_STATE)
-        self.state = CopyState(boot_id()) if found is None else msgspec.msgpack.decode(found, type=CopyState)
+        self.state = CopyState(boot_id(), _now_ms()) if found is None else msgspec.msgpack.decode(found, type=CopyState)
         self._opener = token_hex(8).encode()
         self.environment.apply({OWN: Changes(rows={_OPENER: self._opener})})
         self._sealed()
@@ -228,7 +235,7 @@ class _EnginePart:
             self.write()
 
     def write(self) -> None:
-        state = CopyState(boot_id(), time.time_ns() // 1_000_000, self.state.stores)
+        state = CopyState(boot_id(), self.state.current_ms, self.state.stores)
         changes = {store: each for store, engine in self._settled.items() if (each := engine.changes())}
         own = {OWN: Changes(rows={_STATE: msgspec.msgpack.encode(state)})}
         if not self.environment.apply_if(_OPENER, self._opener, changes, own):
@@ -302,6 +309,10 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return "unknown"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _delete(directory: Path) -> None:

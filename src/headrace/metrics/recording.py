@@ -30,8 +30,6 @@ class TaskFigures(Protocol):
     @property
     def rows(self) -> int: ...
     @property
-    def chunk_rows(self) -> int: ...
-    @property
     def seconds(self) -> float: ...
     @property
     def counters(self) -> Mapping[str, float]: ...
@@ -63,8 +61,6 @@ class BatchFigures(Protocol):
     def lag(self) -> int: ...
     @property
     def state_rows(self) -> int: ...
-    @property
-    def chunk_rows(self) -> int: ...
     @property
     def dropped(self) -> int: ...
     @property
@@ -178,7 +174,6 @@ class Recording:
         self._gauges |= {
             MetricName("records-lag", CLIENT, self._client): batch.lag,
             MetricName("state-rows", CLIENT, self._client): batch.state_rows,
-            MetricName("chunk-rows", CLIENT, self._client): batch.chunk_rows,
             MetricName("batch-id", BATCH, thread): batch.batch_id,
         }
         self._last = {
@@ -187,7 +182,6 @@ class Recording:
             "batch-phases-ms": dict(batch.phases),
             "lag": batch.lag,
             "state-rows": batch.state_rows,
-            "chunk-rows": batch.chunk_rows,
         }
 
     def _add_task(self, task: TaskFigures, now: float) -> None:
@@ -201,7 +195,6 @@ class Recording:
         self._time("batch-latency", TASK, tags, task.seconds * 1000, now)
         self._count("commit", TASK, tags, 1, now)
         self._gauges[MetricName("num-rows", STATE, tags)] = task.rows
-        self._gauges[MetricName("chunk-rows", STATE, tags)] = task.chunk_rows
         self._count("restore", TASK, tags, task.restored, now)
         # A task that reports has all its rows.
         self._gauges[MetricName("restore-remaining-records-total", TASK, tags)] = 0

@@ -1,5 +1,5 @@
 """What runs persistent queries.
 
-``host`` is the seam; ``streams_host`` runs each query as an application of its own, on Spark or, with the engine of
+``host`` is the seam; ``streams_host`` runs each query as an application of its own, on Spark or, with
 ``headrace.app.engine.local_engine``, in this process.
 """

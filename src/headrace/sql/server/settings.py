@@ -68,7 +68,7 @@ def _is_of_streams(name: str) -> bool:
     return name in StreamsConfig().to_mapping() or name in _ALIASES
 
 
-_ALIASES = frozenset({"cache.max.bytes.buffering", "bootstrap.servers", "commit.interval.ms", "checkpoint.dir"})
+_ALIASES = frozenset({"cache.max.bytes.buffering", "bootstrap.servers", "commit.interval.ms"})
 
 
 def is_editable(name: str) -> bool:

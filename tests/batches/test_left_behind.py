@@ -1,4 +1,4 @@
-"""The engine that runs in the application's process: what survives its end, and functions that never return."""
+"""Functions that never return: their batch is left behind, and nothing of it is ever committed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from headrace import (
     StreamsConfig,
     StreamsError,
 )
-from headrace.app import in_process
-from headrace.app.batch_thread import Commits
 from headrace.app.engine import local_engine
+from headrace.batches import engine as engines
+from headrace.batches.batch_thread import Commits
 from headrace.serdes import StringSerde
+from headrace.topics.embedded.journal import EmbeddedTaskJournal
+from headrace.topics.journal import Receipt
 from tests.app.kit import SOON
 
 
@@ -124,7 +126,7 @@ def test_application_with_state_starts_again_after_a_loop_was_cancelled(log: Emb
 def test_application_does_not_start_while_a_function_that_was_left_behind_runs(
     log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(in_process, "_PATIENCE", 0)
+    monkeypatch.setattr(engines, "_PATIENCE_S", 0)
     gate = Gate(in_loop=False)
     log.append("in", [(None, 0, b"k", b"v", ())])
     stuck = application(log, tmp_path, gate).start()
@@ -151,29 +153,29 @@ def test_collector_goes_on_while_a_function_that_was_left_behind_runs(log: Embed
     assert gc.isenabled()
 
 
-class StagesLog(EmbeddedLog):
-    """Notes which tasks have finished their outputs, which is where tasks on Kafka commit them."""
+class CommitsLog(EmbeddedLog):
+    """Notes which tasks have committed their part, which is final on Kafka."""
 
     finished: list[str]
 
-    def stage(self, application: str, batch_id: int, task: str, attempt: int, **options: Any) -> Any:
-        stage = super().stage(application, batch_id, task, attempt, **options)
-        finish = stage.finish
+    def task_journal(self, application: str, incarnation: int, task: str, *rest: Any) -> EmbeddedTaskJournal:
+        journal = super().task_journal(application, incarnation, task, *rest)
+        commit = journal.commit
 
-        def noted(positions: Any) -> Any:
+        def noted(*args: Any) -> Receipt:
             self.finished.append(task)
-            return finish(positions)
+            return commit(*args)
 
-        stage.finish = noted  # type: ignore[method-assign]
-        return stage
+        journal.commit = noted  # type: ignore[method-assign]
+        return journal
 
 
 def test_function_that_catches_the_cancellation_does_not_let_tasks_commit(log: EmbeddedLog, tmp_path: Path) -> None:
     log.create_topic("wide", partitions=3)
-    stages = StagesLog(tmp_path / "log", sync="none")
-    stages.finished = []
+    commits_log = CommitsLog(tmp_path / "log", sync="none")
+    commits_log.finished = []
     for partition in range(3):
-        stages.append("wide", [(partition, 0, b"k", str(partition).encode(), ())])
+        commits_log.append("wide", [(partition, 0, b"k", str(partition).encode(), ())])
     gate, seen = Gate(in_loop=True), list[str]()
 
     def stubborn(value: str) -> str:
@@ -183,11 +185,11 @@ def test_function_that_catches_the_cancellation_does_not_let_tasks_commit(log: E
         except BaseException:
             return value
 
-    stuck = counting(stages, tmp_path, stubborn).start()
+    stuck = counting(commits_log, tmp_path, stubborn).start()
     assert gate.entered.wait(SOON)
     assert stuck.cancel(timedelta(seconds=SOON))
     _wait_for_threads()
-    assert (seen, stages.finished) == (["0", "1"], ["0_0"])
+    assert (seen, commits_log.finished) == (["0", "1"], ["0_0"])
 
 
 def test_listener_that_cancels_does_not_wait_for_itself(log: EmbeddedLog, tmp_path: Path) -> None:
@@ -240,13 +242,3 @@ def test_failure_of_a_function_is_raised(log: EmbeddedLog, tmp_path: Path) -> No
     with pytest.raises(StreamsError, match="not v"):
         application(log, tmp_path, fail).run(available_now=True)
     assert values(log) == []
-
-
-def test_reset_finds_a_checkpoint_that_is_elsewhere(log: EmbeddedLog, tmp_path: Path) -> None:
-    log.append("in", [(None, 0, b"k", b"v", ())])
-    elsewhere = {"checkpoint_dir": str(tmp_path / "elsewhere")}
-    for count in (1, 2):
-        streams = application(log, tmp_path, str.upper, **elsewhere)
-        streams.run(available_now=True)
-        streams.clean_up()
-        assert values(log) == [b"V"] * count

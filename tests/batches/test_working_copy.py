@@ -1,0 +1,221 @@
+"""The working copy of a task: what is written when, by whom, and what is thrown away."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.batches import working_copy
+from headrace.batches.working_copy import Applied, WorkingCopy, describe, died_in, discard
+from headrace.errors import ProcessorStateError
+from headrace.state.changes import Changes
+
+ROWS = {b"key-%d" % number: b"x" * 100 for number in range(1000)}
+
+
+def settle(copy: WorkingCopy, offset: int, **rows: str | None) -> None:
+    """Takes over rows that a batch has committed up to an offset of its changelog."""
+    changes = {key.encode(): None if value is None else value.encode() for key, value in rows.items()}
+    copy.settle({"store": Changes(rows=changes)}, {"store": Applied("topic", offset)})
+
+
+def content(copy: WorkingCopy) -> dict[bytes, bytes]:
+    return dict(copy.engine("store").scan())
+
+
+def on_disk(directory: Path) -> tuple[dict[bytes, bytes], int]:
+    """Returns what somebody finds who opens the folder now, and up to which offset."""
+    copy = WorkingCopy(directory)
+    try:
+        applied = copy.state.stores.get("store")
+        return content(copy), -1 if applied is None else applied.offset
+    finally:
+        copy.close()
+
+
+def test_rows_are_seen_at_once_and_written_later(tmp_path: Path) -> None:
+    copy = WorkingCopy(tmp_path / "0_0")
+    settle(copy, 2, a="1", b="2")
+    settle(copy, 3, a="3")
+    assert content(copy) == {b"a": b"3", b"b": b"2"}
+    assert copy.rows() == 0
+    copy.close()
+    # Nothing was written, neither rows nor how far they reach.
+    assert on_disk(tmp_path / "0_0") == ({}, -1)
+
+
+def test_rows_and_their_offsets_are_written_together(tmp_path: Path) -> None:
+    copy = WorkingCopy(tmp_path / "0_0")
+    settle(copy, 2, a="1", b="2")
+    copy.write()
+    settle(copy, 4, a="3", b=None)
+    copy.close()
+    assert on_disk(tmp_path / "0_0") == ({b"a": b"1", b"b": b"2"}, 2)
+
+
+def test_rows_are_written_when_they_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(working_copy, "_WRITE_ROWS", 3)
+    copy = WorkingCopy(tmp_path / "0_0")
+    settle(copy, 3, a="1", b="2", c="3")
+    assert copy.rows() == 0
+    # The same rows again are no more of them.
+    settle(copy, 4, a="2")
+    assert copy.rows() == 0
+    settle(copy, 5, d="4")
+    assert copy.rows() == 4
+    copy.close()
+    assert on_disk(tmp_path / "0_0")[1] == 5
+
+
+def test_rows_are_written_when_time_has_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(working_copy.time, "monotonic", lambda: now)
+    copy = WorkingCopy(tmp_path / "0_0")
+    settle(copy, 1, a="1")
+    now += 9
+    settle(copy, 2, a="2")
+    assert copy.rows() == 0
+    now += 2
+    settle(copy, 3, b="3")
+    assert copy.rows() == 2
+    copy.close()
+
+
+def test_what_changes_again_soon_is_written_once(tmp_path: Path) -> None:
+    copy = WorkingCopy(tmp_path / "0_0")
+    for number in range(100):
+        settle(copy, number, a=str(number), **{f"short-{number}": "x"})
+        settle(copy, number, **{f"short-{number}": None})
+    copy.write()
+    assert copy.rows() == 1
+    copy.close()
+    assert on_disk(tmp_path / "0_0") == ({b"a": b"99"}, 99)
+
+
+def test_the_last_one_to_open_a_copy_is_the_one_who_writes(tmp_path: Path) -> None:
+    copy = WorkingCopy(tmp_path / "0_0")
+    settle(copy, 1, a="mine")
+    settle_elsewhere(tmp_path / "0_0")
+    # What is there now was written by one of ours, so it is as good as what this one knows.
+    assert copy.is_untouched()
+    with pytest.raises(ProcessorStateError, match="was opened by another process; it goes on there"):
+        copy.write()
+    copy.close()
+    assert on_disk(tmp_path / "0_0") == ({b"a": b"theirs"}, 2)
+
+
+ELSEWHERE = """
+import sys
+from pathlib import Path
+from tests.batches.test_working_copy import WorkingCopy, settle
+copy = WorkingCopy(Path(sys.argv[1]))
+settle(copy, 2, a="theirs")
+copy.write()
+"""
+
+
+def settle_elsewhere(directory: Path) -> None:
+    """Another process opens the copy, and writes."""
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", ELSEWHERE, str(directory)], check=True, cwd=root)
+
+
+@pytest.mark.parametrize("damage", ["truncate", "overwrite", "delete", "replace"])
+def test_a_damaged_copy_is_recognised_and_thrown_away(tmp_path: Path, damage: str) -> None:
+    copy = WorkingCopy(tmp_path / "0_0")
+    copy.settle({"store": Changes(rows=dict(ROWS))}, {"store": Applied("topic", 1)})
+    copy.write()
+    assert copy.is_untouched()
+    file = tmp_path / "0_0" / "data.mdb"
+    if damage == "truncate":
+        with file.open("r+b") as opened:
+            opened.truncate(8192)
+    elif damage == "overwrite":
+        with file.open("r+b") as opened:
+            opened.seek(20_000)
+            opened.write(b"\xff" * 5_000)
+    elif damage == "delete":
+        file.unlink()
+    else:
+        data = file.read_bytes()
+        file.unlink()
+        file.write_bytes(data)
+    assert not copy.is_untouched()
+    copy.close()
+    assert on_disk(tmp_path / "0_0") == ({}, -1)
+
+
+def test_a_copy_that_was_never_finished_is_thrown_away(tmp_path: Path) -> None:
+    copy = WorkingCopy(tmp_path / "0_0")
+    settle(copy, 1, a="1")
+    copy.write()
+    copy.close()
+    (tmp_path / "0_0" / "seal").unlink()
+    assert on_disk(tmp_path / "0_0") == ({}, -1)
+
+
+def test_a_copy_from_before_a_reboot_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = WorkingCopy(tmp_path / "0_0")
+    settle(copy, 1, a="1")
+    copy.write()
+    copy.close()
+    assert on_disk(tmp_path / "0_0") == ({b"a": b"1"}, 1)
+    monkeypatch.setattr(working_copy, "boot_id", lambda: "another boot")
+    assert on_disk(tmp_path / "0_0") == ({}, -1)
+
+
+def test_wiping_leaves_an_empty_copy_that_can_be_used(tmp_path: Path) -> None:
+    copy = WorkingCopy(tmp_path / "0_0")
+    settle(copy, 1, a="1")
+    copy.write()
+    copy.wipe()
+    assert (content(copy), copy.state.stores) == ({}, {})
+    settle(copy, 7, b="2")
+    copy.write()
+    copy.close()
+    assert on_disk(tmp_path / "0_0") == ({b"b": b"2"}, 7)
+
+
+def test_a_process_that_dies_in_a_batch_leaves_a_mark(tmp_path: Path) -> None:
+    assert not died_in(tmp_path / "0_0", 7)
+    copy = WorkingCopy(tmp_path / "0_0")
+    copy.begin(7)
+    assert died_in(tmp_path / "0_0", 7)
+    assert not died_in(tmp_path / "0_0", 8)
+    copy.end()
+    assert not died_in(tmp_path / "0_0", 7)
+    copy.close()
+
+
+def test_a_batch_sees_the_copy_as_it_was_at_its_beginning(tmp_path: Path) -> None:
+    copy = WorkingCopy(tmp_path / "0_0")
+    settle(copy, 1, a="1")
+    copy.write()
+    copy.begin(1)
+    settle_elsewhere(tmp_path / "0_0")
+    assert content(copy) == {b"a": b"1"}
+    copy.end()
+    assert content(copy) == {b"a": b"theirs"}
+    copy.close()
+
+
+def test_a_copy_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "0_0").write_text("a file")
+    with pytest.raises(ProcessorStateError, match=r"0_0.* (cannot be deleted|cannot be opened)"):
+        WorkingCopy(tmp_path / "0_0")
+
+
+def test_a_folder_can_be_described_and_discarded(tmp_path: Path) -> None:
+    copy = WorkingCopy(tmp_path / "0_0")
+    settle(copy, 1, a="1", b="2")
+    copy.write()
+    copy.close()
+    info = describe(tmp_path / "0_0")
+    assert (info.task, dict(info.stores)) == ("0_0", {"store": 2})
+    assert info.size > 0
+    discard(tmp_path / "0_0")
+    assert not (tmp_path / "0_0").exists()
+    discard(tmp_path / "0_0")
