@@ -21,6 +21,7 @@ from headrace.state import (
     StoreBuilder,
     Stores,
     StoreSupplier,
+    TimeToLive,
     VersionedSupplier,
     WindowSupplier,
     subscription_store_builder,
@@ -60,6 +61,12 @@ class StoreSpec:
     """Windows of one's own, which know their ends."""
     time_index: bool = False
     """Whether rows are also found by time, to emit them when their windows close."""
+    ttl: TimeToLive | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether a table has the store although no operation looks its rows up."""
+        return self.queryable or self.ttl is not None
 
     @property
     def versioned(self) -> bool:
@@ -69,6 +76,8 @@ class StoreSpec:
     def builder(self, default: StoreType) -> StoreBuilder:
         """Returns the builder of the store; ``default`` is its type if nobody chose one."""
         builder = self._plain_builder(persistent=(self.store_type or default) == "disk")
+        if self.ttl is not None:
+            builder = builder.with_time_to_live(self.ttl)
         if self.caching and not self.versioned:
             builder = builder.with_caching_enabled()
         return builder.with_logging_enabled(self.log_config) if self.logging else builder.with_logging_disabled()
@@ -175,6 +184,13 @@ def _check_supplier(kind: Kind, name: str, supplier: StoreSupplier | None) -> No
         raise TopologyError(message)
 
 
+def check_lasting(where: str, materialized: Materialized[Any, Any], what: str, remedy: str) -> None:
+    """Raises if rows that cannot have a time to live are given one."""
+    if materialized.ttl is not None:
+        message = f"{where}: {what} cannot have a time to live; found ttl={materialized.ttl!r}; {remedy}"
+        raise TopologyError(message)
+
+
 def key_value_store(
     name: str,
     materialized: Materialized[Any, Any],
@@ -183,7 +199,8 @@ def key_value_store(
     value_serde: Serde[Any] | None,
 ) -> StoreSpec:
     """Returns the store of a table's rows."""
-    return _materialized("key_value", name, materialized, key_serde, value_serde, caching=materialized.caching)
+    ttl = materialized.time_to_live
+    return _materialized("key_value", name, materialized, key_serde, value_serde, caching=materialized.caching, ttl=ttl)
 
 
 def window_store(
@@ -196,6 +213,7 @@ def window_store(
     value_serde: Serde[Any] | None,
 ) -> StoreSpec:
     """Returns the store of a windowed aggregation's rows."""
+    check_lasting(f"store '{name}'", materialized, "windows", "Materialized(retention=…) says how long they are kept")
     on_close = emit is EmitStrategy.ON_WINDOW_CLOSE
     kind: Kind = "window"
     # Kafka Streams caches the store of time windows that emit on close, but not those of the other windows.
