@@ -233,6 +233,13 @@ def _to_table(making: _Making) -> None:
     making.tables.append(making.stream().filter(_has_key).to_table(making.store()))
 
 
+def _distinct(making: _Making) -> None:
+    random = making.random
+    by = random.choice((None, making.selector()))
+    stream = making.stream().repartition(Repartitioned(key_serde=STRING, value_serde=STRING))
+    making.streams.append(stream.distinct(by=by, within=_ms(random.choice((1, 5, 30)))))
+
+
 def _expire(making: _Making) -> None:
     random = making.random
     # By the wall clock it matters how many batches a step takes.
@@ -354,6 +361,7 @@ _OPERATIONS: tuple[Callable[[_Making], None], ...] = (
     _aggregate,
     _to_table,
     _expire,
+    _distinct,
     _windowed,
     _windowed,
     _suppress,

@@ -14,7 +14,7 @@ from headrace.dsl.materialized import Materialized, StoreType, StreamJoined, sto
 from headrace.dsl.suppressed import BufferConfig
 from headrace.durations import to_ms
 from headrace.errors import TopologyError
-from headrace.serdes import Serde
+from headrace.serdes import Serde, Serdes
 from headrace.state import (
     KeyValueSupplier,
     SessionSupplier,
@@ -33,7 +33,7 @@ from headrace.topology.wire import SubscriptionSerde
 from headrace.windows import EmitStrategy, JoinWindows, SessionWindows, SlidingWindows, Windows, own
 
 Kind: TypeAlias = Literal[
-    "key_value", "window", "session", "join_window", "unmatched", "suppress", "buffer", "subscription"
+    "key_value", "window", "session", "join_window", "distinct", "unmatched", "suppress", "buffer", "subscription"
 ]
 _MIN_SEGMENT_MS = 60_000
 
@@ -94,7 +94,7 @@ class StoreSpec:
             case "window":
                 windows = self._window_supplier(persistent=persistent)
                 return Stores.timestamped_window_store_builder(windows, key_serde, value_serde)
-            case "join_window":
+            case "join_window" | "distinct":
                 windows = self._window_supplier(persistent=persistent)
                 return Stores.window_store_builder(windows, key_serde, value_serde)
             case "session":
@@ -122,7 +122,7 @@ class StoreSpec:
             window_size_ms=self.window_size_ms,
             segment_interval_ms=self._segment_ms,
             retain_duplicates=is_join,
-            timestamped=not is_join,
+            timestamped=self.kind == "window",
             time_index=self.time_index,
             windows=self.windows,
         )
@@ -272,6 +272,19 @@ def join_window_store(
         log_config={**joined.log_config, "cleanup.policy": "delete"} if supplier is None else {},
         retention_ms=retention_ms,
         window_size_ms=windows.size_ms,
+    )
+
+
+def distinct_store(name: str, within_ms: int, key_serde: Serde[Any] | None) -> StoreSpec:
+    """Returns the store of the identities that a deduplication has seen."""
+    return StoreSpec(
+        kind="distinct",
+        name=name,
+        key_serde=key_serde,
+        value_serde=Serdes.boolean(),
+        # A row is found until it is as old as the retention, that moment not included.
+        retention_ms=within_ms + 1,
+        window_size_ms=within_ms + 1,
     )
 
 
