@@ -65,18 +65,24 @@ def test_what_comes_and_goes_between_two_flushes_is_never_written() -> None:
     assert len(engine.changes().rows) == 1
 
 
-def test_index_that_does_not_fit_its_store_is_made_anew(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("left", "kept"), [(1, True), (5, False)])
+def test_index_that_does_not_fit_its_store_is_made_anew(
+    caplog: pytest.LogCaptureFixture, left: int, *, kept: bool
+) -> None:
     supplier = Stores.in_memory_key_value_store("rows")
     store = Stores.timestamped_key_value_store_builder(supplier).build(MemoryEngine())
     for number in range(5):
         store.put_pair(f"k{number}", number, 10 - number)
     store.flush_writes()
     engine = MemoryEngine()
-    engine.apply(Changes(rows={b"what somebody left": b""}))
+    engine.apply(Changes(rows=dict.fromkeys((bytes((8 + number,)) * 9 for number in range(left)), b"")))
     caplog.set_level("INFO")
-    index = store.index_by_time(engine)
+    index = store.index_by_time(engine, kept=kept)
     assert "store 'rows': its 5 rows get an index by time" in caplog.text
     assert engine.count() == 5
     assert index.first() == (6, "k4")
     store.put_pair("k4", "later", 20)
     assert index.first() == (7, "k3")
+    store.flush_writes()
+    store.restore([(b"k3", None, None), (b"old", b"1", 1)])
+    assert index.first() == (1, "old")

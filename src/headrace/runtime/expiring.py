@@ -135,6 +135,10 @@ class Expiries:
         self._by_wall_clock: list[Expiry] = []
         self.by_store: dict[str, Expiry] = {}
 
+    def was_kept(self, store: str) -> bool:
+        """Returns whether the task's last incarnation had this store's index, too."""
+        return store in self._remembered
+
     def add(self, store: Any, index: ExpiryIndex, ttl: TimeToLive) -> None:
         """Watches over a store."""
         expiry = self.by_store[store.name] = Expiry(store, index, ttl, self._state)

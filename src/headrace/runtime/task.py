@@ -93,7 +93,8 @@ class Task:
 
     def _index(self, builder: StoreBuilder, ttl: TimeToLive, store: Any, host: Host) -> None:
         engine = host.engine(str(self.id), builder.index())
-        index = store.index_by_time(engine)
+        # Whoever ran without a time to live since then has left the index behind.
+        index = store.index_by_time(engine, kept=self.state.expiries.was_kept(store.name))
         self._engines[index.name] = engine
         self.state.add_store(index.name, index)
         self.state.expiries.add(store, index, ttl)

@@ -170,15 +170,17 @@ class ExpiryIndex(Store):
         if len(live) > _AHEAD:
             self._horizon = nsmallest(_AHEAD + 1, live)[-1]
 
-    def fit(self, store: Store) -> None:
-        """Makes sure that there is an entry for each row of a store, which may have had no index before."""
+    def make(self, store: Store) -> None:
+        """Makes the index anew from the rows of its store."""
         rows = store.engine.count()
-        if rows == self.engine.count():
+        if rows == self.engine.count() == 0:
             return
         logger.info("store '%s': its %d rows get an index by time", store.name, rows)
         self.engine.clear()
-        entries = {_TIME.pack(timestamp_of(data) + _SHIFT) + name: _THERE for name, data in store.engine.scan()}
-        self.engine.apply(Changes(rows=dict(entries)))
+        entries: dict[bytes, bytes | None] = {
+            _TIME.pack(timestamp_of(data) + _SHIFT) + name: _THERE for name, data in store.engine.scan()
+        }
+        self.engine.apply(Changes(rows=entries))
         self.reload()
 
     def flush_writes(self) -> None:

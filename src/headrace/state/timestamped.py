@@ -106,10 +106,14 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
         self.put_unindexed = self._cached_put(task) if self.cached else self._put()
         self.put_pair = self.put_unindexed if self._index is None else self._indexed_put(self._index)
 
-    def index_by_time(self, engine: Engine) -> ExpiryIndex:
-        """Keeps an index of the rows by their timestamps from now on, and returns it."""
+    def index_by_time(self, engine: Engine, *, kept: bool) -> ExpiryIndex:
+        """Keeps an index of the rows by their timestamps from now on, and returns it.
+
+        ``kept``: what the engine has was kept up to date with all that happened to the rows.
+        """
         self._index = ExpiryIndex(index_name(self.name), engine, self._rows.keys, persistent=self.persistent)
-        self._index.fit(self)
+        if not kept or engine.count() != self.engine.count():
+            self._index.make(self)
         # Whoever wrote to ``dirty`` directly would go past the index.
         self.inline = False
         self.init(self.task)
@@ -171,6 +175,8 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
             self.dirty.clear()
             self._budget.give_back(self._cache_bytes)
             self._cache_bytes = 0
+        if self._index is not None:
+            self._index.make(self)
 
     def changelog_records(self, changes: Changes) -> list[ChangelogRecord]:
         if not self._with_timestamp:
@@ -181,12 +187,15 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
 
     def restore(self, records: Iterable[ChangelogRecord]) -> None:
         if not self._with_timestamp:
-            return super().restore(records)
+            super().restore(records)
+            return
         rows = (
             (key, None if value is None else pack_timestamp(UNKNOWN_TIMESTAMP if time is None else time) + value, None)
             for key, value, time in records
         )
-        return super().restore(rows)
+        super().restore(rows)
+        if self._index is not None:
+            self._index.make(self)
 
     def _put(self) -> Callable[..., None]:
         dirty, put, guard = self.dirty, self._rows.put, self._guard_value
