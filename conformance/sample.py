@@ -1,4 +1,4 @@
-"""Writes the part of the golden cases that the project carries: all scenarios and every tenth random case.
+"""Writes the golden cases that the project carries: all scenarios, every tenth random case, all that once failed.
 
 python conformance/sample.py ../shared/golden
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from golden_cases.case import case_lines
 
 _TARGET = Path(__file__).resolve().parent.parent / "tests" / "golden"
-_EVERY = {"scenarios.jsonl": 1, "cases.jsonl": 10}
+_EVERY = {"scenarios.jsonl": 1, "cases.jsonl": 10, "found.jsonl": 1}
 
 
 def main(source: Path) -> None:

@@ -17,7 +17,7 @@ from golden_cases.rules import RULES, Keeps
 from golden_cases.undone import Cause
 
 FOLDER = Path(__file__).parent / "golden"
-FILES = ("scenarios.jsonl.gz", "cases.jsonl.gz")
+FILES = ("scenarios.jsonl.gz", "cases.jsonl.gz", "found.jsonl.gz")
 CHUNK = 20
 
 

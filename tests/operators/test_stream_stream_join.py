@@ -45,6 +45,27 @@ def test_unmatched_records_of_one_key_and_time_come_in_their_order() -> None:
     assert run(_join("left_join", FIVE_AND_GRACE), steps).steps[-1] == [("a", "1,null", 0), ("a", "2,null", 0)]
 
 
+def test_search_for_unmatched_records_ends_at_the_second_value_of_a_row() -> None:
+    """The search at 21 meets an open record of each side at 12 and 15, and ends at 15, not at 19: at 26 it goes on."""
+    windows = JoinWindows.of_time_difference_and_grace(ms(3), ms(4)).before(ms(5))
+    steps = [
+        Step("R", "a", "x", 12),
+        Step("L", "b", "1", 15),
+        Step("L", "b", "2", 15),
+        Step("R", "c", "y", 19),
+        Step("L", "d", "z", 21),
+        Step("R", "e", "now", 26),
+    ]
+    assert run(_join("outer_join", windows), steps).steps == [
+        [],
+        [],
+        [],
+        [],
+        [],
+        [("a", "null,x", 12), ("b", "1,null", 15), ("b", "2,null", 15)],
+    ]
+
+
 def test_unmatched_record_waits_until_window_and_grace_are_strictly_over() -> None:
     steps = [Step("L", "a", "x", 0), Step("R", "z", "t", 8), Step("R", "z", "t", 9)]
     assert run(_join("left_join", FIVE_AND_GRACE), steps).steps == [[], [], [("a", "x,null", 0)]]

@@ -6,7 +6,7 @@ Everything comes from one ``Random``: a seed repeats a program, and Hypothesis c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -233,6 +233,29 @@ def _to_table(making: _Making) -> None:
     making.tables.append(making.stream().filter(_has_key).to_table(making.store()))
 
 
+def _distinct(making: _Making) -> None:
+    random = making.random
+    by = random.choice((None, making.selector()))
+    stream = making.stream().repartition(Repartitioned(key_serde=STRING, value_serde=STRING))
+    making.streams.append(stream.distinct(by=by, within=_ms(random.choice((1, 5, 30)))))
+
+
+def _expire(making: _Making) -> None:
+    random = making.random
+    # By the wall clock it matters how many batches a step takes.
+    kept = replace(making.store(), ttl=_ms(random.choice((2, 10, 40))))
+    making.tables.append(
+        random.choice(
+            (
+                lambda: making.stream().filter(_has_key).to_table(kept),
+                lambda: making.grouped().reduce(_concat, kept),
+                lambda: making.grouped().aggregate(lambda: "0", _add, kept),
+                lambda: making.table().outer_join(making.table(), _pair, materialized=kept),
+            )
+        )()
+    )
+
+
 def _windowed(making: _Making) -> None:
     random = making.random
     size, grace = _ms(random.choice((5, 10))), _ms(random.choice((0, 4, 20)))
@@ -337,6 +360,8 @@ _OPERATIONS: tuple[Callable[[_Making], None], ...] = (
     _reduce,
     _aggregate,
     _to_table,
+    _expire,
+    _distinct,
     _windowed,
     _windowed,
     _suppress,

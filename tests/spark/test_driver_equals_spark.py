@@ -72,7 +72,12 @@ def on_spark(programs: Sequence[Program], directory: Path, **how: Any) -> list[t
                 raise each.failure
             stores = hosting.stores(each.name)
             answers = [{where: [raw[1:] for raw in raws] for where, raws in answer.items()} for answer in each.answers]
-            counters = {"dropped-records-total": 0.0, "late-records-total": 0.0, **each.counters}
+            counters = {
+                "dropped-records-total": 0.0,
+                "late-records-total": 0.0,
+                "expired-rows-total": 0.0,
+                **each.counters,
+            }
             found.append((answers, rows_of(stores.tasks), counters))
             stores.close()
         return found

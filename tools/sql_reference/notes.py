@@ -45,7 +45,8 @@ SECTIONS: tuple[tuple[str, tuple[Note, ...]], ...] = (
                 "Declares a stream or a table on a topic. A stream's rows are events; of a table the last row of each "
                 "key counts, and a record without value deletes it. Without columns, formats with a schema registry "
                 "take them from there. `SOURCE` makes one that statements cannot write to, a table of which can be "
-                "pulled. What stands in `WITH` is listed in [What stands in WITH and SET](settings.md).",
+                "pulled. What stands in `WITH` is listed in [What stands in WITH and SET](settings.md). A table with "
+                "`TTL='7 DAYS'` loses its rows so long after their ROWTIME, in every query that reads it.",
                 "CREATE STREAM orders (id INT KEY, customer STRING, item STRING, price DECIMAL(8, 2))\n"
                 "  WITH (KAFKA_TOPIC='orders', PARTITIONS=1, VALUE_FORMAT='JSON');\n"
                 "CREATE TABLE customers (name STRING PRIMARY KEY, city STRING)\n"
@@ -57,7 +58,10 @@ SECTIONS: tuple[tuple[str, tuple[Note, ...]], ...] = (
                 "Starts a query that runs until it is terminated, and writes what it finds to the topic of a new "
                 "stream "
                 "or table. A query with GROUP BY makes a table, one over a stream without it a stream. `OR REPLACE` "
-                "changes the query of one that is there.",
+                "changes the query of one that is there. With `TTL='7 DAYS'` the rows of the new table are deleted so "
+                "long after their ROWTIME; a group of a stream's rows then begins anew. `TTL_CLOCK` names the clock: "
+                "see [Rows that expire](../guide/tables.md#rows-that-expire). Windows have a RETENTION instead, and "
+                "for groups of a table's rows the TTL belongs to that table.",
                 "CREATE STREAM dear AS SELECT id, customer, price FROM orders WHERE price > 10;\n"
                 "CREATE TABLE spent AS SELECT customer, COUNT(*) AS n, SUM(price) AS total FROM orders\n"
                 "  GROUP BY customer;",

@@ -35,6 +35,11 @@ _PROPERTIES = {
     "TIMESTAMP_FORMAT": ("'yyyy-MM-dd'", "how that column is read, if it is a STRING"),
     "WINDOW_TYPE": ("'TUMBLING'", "keys have windows: TUMBLING, HOPPING or SESSION"),
     "WINDOW_SIZE": ("'10 SECONDS'", "of TUMBLING and HOPPING windows"),
+    "TTL": (
+        "'7 DAYS'",
+        "how long rows of a table live after ROWTIME: see [Rows that expire](../guide/tables.md#rows-that-expire)",
+    ),
+    "TTL_CLOCK": ("'WALL_CLOCK'", "the clock that TTL goes by: STREAM_TIME, which is the default, or WALL_CLOCK"),
     "SOURCE_CONNECTOR": ("'jdbc'", "the connector that fills the topic"),
     "SOURCED_BY_CONNECTOR": ("'jdbc'", "another name of the same"),
     "QUERY_ID": ("'copy'", "the id of the query"),
@@ -151,6 +156,8 @@ def _takes(name: str, example: str, read: Callable[[Properties], WithProperties]
     needed = {"KAFKA_TOPIC": "'t'", name: example}
     if name.startswith("WINDOW_"):
         needed |= {"WINDOW_TYPE": "'TUMBLING'", "WINDOW_SIZE": "'10 SECONDS'"}
+    if name == "TTL_CLOCK":
+        needed["TTL"] = "'7 DAYS'"
     if name == "TIMESTAMP_FORMAT":
         needed["TIMESTAMP"] = "'at'"
     if read is insert_properties:

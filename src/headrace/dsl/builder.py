@@ -17,7 +17,7 @@ from headrace.dsl.ktable import KTable
 from headrace.dsl.materialized import Materialized
 from headrace.dsl.options import Consumed
 from headrace.dsl.rewrites import rewrite
-from headrace.dsl.stores import StoreSpec, key_value_store
+from headrace.dsl.stores import StoreSpec, check_lasting, key_value_store
 from headrace.dsl.write import write
 from headrace.errors import TopologyError, describe_value
 from headrace.hints import Hinting, explaining
@@ -258,6 +258,8 @@ class StreamsBuilder(Hinting):
         draft, names = self._draft, self._draft.names
         kept = replace(kept, key_serde=option.key_serde, value_serde=option.value_serde)
         if is_global:
+            remedy = "leave it out, and let the topic's writers delete rows"
+            check_lasting(where, kept, "the rows of a global table, which only its topic changes,", remedy)
             kept = replace(kept, logging=False, log_config={})
         store = key_value_store(draft.store_name(kept, f"{topic}-"), kept, key_serde=None, value_serde=None)
         if is_global and store.versioned:
@@ -272,7 +274,7 @@ class StreamsBuilder(Hinting):
             source=source,
             topic=topic,
             consumed=option,
-            operation=ops.TableSource(store.name if store.queryable or is_global else None),
+            operation=ops.TableSource(store.name if store.kept or is_global else None),
             store=store,
             is_global=is_global,
             versioned=None if is_global else store.versioned,

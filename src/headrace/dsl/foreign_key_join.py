@@ -165,7 +165,7 @@ def _result(
         Process,
         name,
         (parent,),
-        operation=ops.TableSource(queryable_name),
+        operation=ops.TableSource(store.name if store.kept else None),
         stores=(store,),
         versioned=store.versioned,
     )

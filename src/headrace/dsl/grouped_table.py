@@ -15,7 +15,7 @@ from headrace.dsl.materialized import Materialized
 from headrace.dsl.naming import REPARTITION_SUFFIX
 from headrace.dsl.options import Grouped
 from headrace.dsl.requests import ask_for_old_values, lookup_name
-from headrace.dsl.stores import StoreSpec
+from headrace.dsl.stores import StoreSpec, check_lasting
 from headrace.hints import explaining
 from headrace.serdes import Serdes
 from headrace.topology import operations as ops
@@ -135,7 +135,10 @@ class KGroupedTable(Handle[K, V]):
         return self._aggregate(operation, store, _AGGREGATE, name)
 
     def _option(self, method: str, materialized: Materialized[Any, Any] | None) -> Materialized[Any, Any]:
-        return check_option(self._where(method), "materialized", materialized, Materialized, Materialized())
+        option = check_option(self._where(method), "materialized", materialized, Materialized, Materialized())
+        remedy = "nothing could be subtracted from a row that is gone: give the table before it a ttl"
+        check_lasting(self._where(method), option, "the aggregate of a table", remedy)
+        return option
 
     def _aggregate(self, operation: ops.Operation, store: StoreSpec, prefix: str, name: str | None) -> KTable[Any, Any]:
         draft, names = self._draft, self._draft.names

@@ -28,6 +28,12 @@ STREAM = {
     ),
     **each("use process(), or process_values() if the key stays", "transform", "flat_transform"),
     **each("use process_values(), or map_values() without state", "transform_values", "flat_transform_values"),
+    **each(
+        "use distinct(within=…), and by=… if more than the key decides",
+        "deduplicate",
+        "deduplicate_by_key",
+        "deduplicate_by_key_value",
+    ),
     "branch": "call split() first: split().branch(…)",
     "foreach": "did you mean 'for_each'?",
     "suppress": "only the updates of a table can be held back: to_table().suppress(…)",

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
 from headrace.dsl import branched, grouped_stream, hints, ktable, stream_joins
-from headrace.dsl.checks import check_function, check_option, check_topic, check_type
+from headrace.dsl.checks import check_function, check_option, check_serde, check_topic, check_type
 from headrace.dsl.graph import NodeId, Process, Sink
 from headrace.dsl.handle import Handle
 from headrace.dsl.materialized import Materialized, StreamJoined
 from headrace.dsl.naming import checked
 from headrace.dsl.options import Grouped, Joined, Printed, Produced, Repartitioned
+from headrace.dsl.stores import distinct_store
+from headrace.durations import to_ms
+from headrace.errors import TopologyError
 from headrace.hints import explaining
 from headrace.record import WithKey
+from headrace.serdes import Serde, Serdes
 from headrace.topology import operations as ops
 from headrace.windows import JoinWindows
 
@@ -406,6 +411,63 @@ class KStream(Handle[K, V]):
         """
         processed = self._process("process_values", "KSTREAM-PROCESSVALUES-", supplier, stores, name, fixed_key=True)
         return replace(processed, _value_serde=None)
+
+    def distinct(
+        self,
+        by: Callable[[K, V], Any] | None = None,
+        *,
+        within: timedelta,
+        id_serde: Serde[Any] | None = None,
+        name: str | None = None,
+    ) -> KStream[K, V]:
+        """Drops records that repeat one that has passed: one with the same key, and a time at most ``within`` away.
+
+        With ``by`` only those repeat it for which ``by(key, value)`` is the same, too; ``id_serde`` writes it (default:
+        JSON). Stateful: what has passed is kept in a window store for as long as ``within``, by stream time. The first
+        record to come passes, whatever its time; one that is older than ``within`` passes unless it repeats another,
+        and is not remembered. Records with key None, or for which ``by`` gives None, always pass. The key stays; if it
+        has changed before, the stream is repartitioned first. What is dropped is counted.
+
+        >>> from datetime import timedelta
+        >>> from headrace import StreamsBuilder, TopologyTestDriver
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").distinct(by=lambda key, order: order["id"], within=timedelta(minutes=1)).to("out")
+        >>> with TopologyTestDriver(builder.build()) as driver:
+        ...     orders = driver.create_input_topic("in")
+        ...     for seconds, number in ((0, 1), (5, 1), (6, 2), (90, 1)):
+        ...         orders.pipe_input("ada", {"id": number, "at": seconds}, timestamp_ms=seconds * 1000)
+        ...     [order["at"] for order in driver.create_output_topic("out").read_values()]
+        [0, 6, 90]
+        """
+        where = self._where("distinct")
+        if by is not None:
+            check_function(where, "by", by, "(key, value)")
+        check_serde(where, "id_serde", id_serde)
+        within_ms = to_ms(within, f"{where}: within")
+        if within_ms <= 0:
+            message = f"{where}: within must be longer than 0; found {within}"
+            raise TopologyError(message)
+        node_name = self._draft.names.named(name, "KSTREAM-DISTINCT-")
+        stream = self if not self._key_changed else self._moved(node_name, named_by_user=name is not None)
+        store = distinct_store(f"{node_name}-store", within_ms, stream._key_serde if by is None else Serdes.bytes())
+        if name is None:
+            self._draft.generated_store(store)
+        operation = ops.Distinct(store.name, within_ms, by, stream._key_serde, id_serde)
+        node = self._draft.add(
+            Process, node_name, (stream._node,), operation=operation, stores=(store,), keeps_null_keys=True
+        )
+        return replace(stream, _node=node, _name=node_name)
+
+    def _moved(self, base: str, *, named_by_user: bool) -> KStream[K, V]:
+        """Returns the stream, whose key has changed, partitioned by its key."""
+        content = self._draft.repartition_content(
+            base,
+            key_serde=self._key_serde,
+            value_serde=self._value_serde,
+            named_by_user=named_by_user,
+            serdes_from="Repartitioned({}_serde=…) before it",
+        )
+        return self._repartitioned(self._draft.repartition(self._node, content), content)
 
     def group_by_key(self, grouped: Grouped[K, V] | None = None) -> KGroupedStream[K, V]:
         """Groups the records by their key, to be aggregated.

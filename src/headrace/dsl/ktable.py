@@ -13,7 +13,7 @@ from headrace.dsl.handle import Handle
 from headrace.dsl.materialized import Materialized
 from headrace.dsl.options import Grouped, TableJoined
 from headrace.dsl.requests import ask_for_old_values, lookup_name
-from headrace.dsl.stores import StoreSpec, key_value_store
+from headrace.dsl.stores import StoreSpec, check_lasting, key_value_store
 from headrace.dsl.suppressed import Suppressed
 from headrace.errors import TopologyError
 from headrace.hints import explaining
@@ -353,6 +353,10 @@ class KTable(Handle[K, V]):
         return lookup_name(self._draft, self._node)
 
     def _own_store(self, option: Materialized[Any, Any] | None, value_serde: Serde[Any] | None) -> StoreSpec | None:
+        if option is not None and option.name is None:
+            check_lasting(
+                f"table '{self._name}'", option, "rows that no store keeps", "name one: Materialized('…', ttl=…)"
+            )
         if option is None or option.name is None:
             return None
         return key_value_store(option.name, option, key_serde=self._key_serde, value_serde=value_serde)
@@ -458,7 +462,7 @@ def from_stream(stream: KStream[K, V], materialized: Materialized[K, V], name: s
         Process,
         node_name,
         (parent,),
-        operation=ops.TableSource(store.name if store.queryable else None),
+        operation=ops.TableSource(store.name if store.kept else None),
         stores=(store,),
         versioned=store.versioned,
     )

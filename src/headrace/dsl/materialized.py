@@ -15,7 +15,7 @@ from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
 from headrace.hints import Hinting
 from headrace.serdes import Serde
-from headrace.state import DiskEngine, StoreSupplier
+from headrace.state import DiskEngine, StoreSupplier, TimeToLive
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -77,6 +77,10 @@ class Materialized(Hinting, Generic[K, V]):
     """How long rows of windows are kept; at least window size and grace period; None: just that."""
     store_type: str | None = None
     """``"lmdb"``, ``"rocksdb"``, ``"disk"`` or ``"in_memory"``; None: the application's ``default_dsl_store``."""
+    ttl: timedelta | None = None
+    """How long a row lives after its timestamp; then it is deleted, and the table says so. None: for ever."""
+    by: str = "stream_time"
+    """The clock that ``ttl`` goes by: ``"stream_time"`` or ``"wall_clock"``."""
 
     def __post_init__(self) -> None:
         check_serde("Materialized", "key_serde", self.key_serde)
@@ -97,6 +101,11 @@ class Materialized(Hinting, Generic[K, V]):
             if isinstance(self.store, StoreSupplier):
                 message = "Materialized: a store supplier already says what type the store has; leave out store_type"
                 raise TopologyError(message)
+        if self.ttl is not None:
+            TimeToLive.of(self.ttl, self.by, "Materialized")
+        elif self.by != "stream_time":
+            message = f"Materialized: by says which clock ttl goes by; found by={self.by!r} without a ttl; give both"
+            raise TopologyError(message)
 
     @property
     def name(self) -> str | None:
@@ -106,6 +115,15 @@ class Materialized(Hinting, Generic[K, V]):
         ('counts', None)
         """
         return self.store if self.store is None or isinstance(self.store, str) else self.store.name
+
+    @property
+    def time_to_live(self) -> TimeToLive | None:
+        """Duration and clock of ``ttl``.
+
+        >>> Materialized(ttl=timedelta(seconds=1), by="wall_clock").time_to_live
+        TimeToLive(duration_ms=1000, clock='wall_clock')
+        """
+        return None if self.ttl is None else TimeToLive.of(self.ttl, self.by, "Materialized")
 
     @property
     def supplier(self) -> StoreSupplier | None:

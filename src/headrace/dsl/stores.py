@@ -14,13 +14,14 @@ from headrace.dsl.materialized import Materialized, StoreType, StreamJoined, sto
 from headrace.dsl.suppressed import BufferConfig
 from headrace.durations import to_ms
 from headrace.errors import TopologyError
-from headrace.serdes import Serde
+from headrace.serdes import Serde, Serdes
 from headrace.state import (
     KeyValueSupplier,
     SessionSupplier,
     StoreBuilder,
     Stores,
     StoreSupplier,
+    TimeToLive,
     VersionedSupplier,
     WindowSupplier,
     subscription_store_builder,
@@ -32,7 +33,7 @@ from headrace.topology.wire import SubscriptionSerde
 from headrace.windows import EmitStrategy, JoinWindows, SessionWindows, SlidingWindows, Windows, own
 
 Kind: TypeAlias = Literal[
-    "key_value", "window", "session", "join_window", "unmatched", "suppress", "buffer", "subscription"
+    "key_value", "window", "session", "join_window", "distinct", "unmatched", "suppress", "buffer", "subscription"
 ]
 _MIN_SEGMENT_MS = 60_000
 
@@ -60,6 +61,12 @@ class StoreSpec:
     """Windows of one's own, which know their ends."""
     time_index: bool = False
     """Whether rows are also found by time, to emit them when their windows close."""
+    ttl: TimeToLive | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether a table has the store although no operation looks its rows up."""
+        return self.queryable or self.ttl is not None
 
     @property
     def versioned(self) -> bool:
@@ -71,6 +78,8 @@ class StoreSpec:
         builder = self._plain_builder(persistent=(self.store_type or default) != "in_memory")
         if self.supplier is None and (self.store_type == "lmdb" or self.store_type == "rocksdb"):
             builder = builder.with_disk_engine(self.store_type)
+        if self.ttl is not None:
+            builder = builder.with_time_to_live(self.ttl)
         if self.caching and not self.versioned:
             builder = builder.with_caching_enabled()
         return builder.with_logging_enabled(self.log_config) if self.logging else builder.with_logging_disabled()
@@ -87,7 +96,7 @@ class StoreSpec:
             case "window":
                 windows = self._window_supplier(persistent=persistent)
                 return Stores.timestamped_window_store_builder(windows, key_serde, value_serde)
-            case "join_window":
+            case "join_window" | "distinct":
                 windows = self._window_supplier(persistent=persistent)
                 return Stores.window_store_builder(windows, key_serde, value_serde)
             case "session":
@@ -115,7 +124,7 @@ class StoreSpec:
             window_size_ms=self.window_size_ms,
             segment_interval_ms=self._segment_ms,
             retain_duplicates=is_join,
-            timestamped=not is_join,
+            timestamped=self.kind == "window",
             time_index=self.time_index,
             windows=self.windows,
         )
@@ -177,6 +186,13 @@ def _check_supplier(kind: Kind, name: str, supplier: StoreSupplier | None) -> No
         raise TopologyError(message)
 
 
+def check_lasting(where: str, materialized: Materialized[Any, Any], what: str, remedy: str) -> None:
+    """Raises if rows that cannot have a time to live are given one."""
+    if materialized.ttl is not None:
+        message = f"{where}: {what} cannot have a time to live; found ttl={materialized.ttl!r}; {remedy}"
+        raise TopologyError(message)
+
+
 def key_value_store(
     name: str,
     materialized: Materialized[Any, Any],
@@ -185,7 +201,8 @@ def key_value_store(
     value_serde: Serde[Any] | None,
 ) -> StoreSpec:
     """Returns the store of a table's rows."""
-    return _materialized("key_value", name, materialized, key_serde, value_serde, caching=materialized.caching)
+    ttl = materialized.time_to_live
+    return _materialized("key_value", name, materialized, key_serde, value_serde, caching=materialized.caching, ttl=ttl)
 
 
 def window_store(
@@ -198,6 +215,7 @@ def window_store(
     value_serde: Serde[Any] | None,
 ) -> StoreSpec:
     """Returns the store of a windowed aggregation's rows."""
+    check_lasting(f"store '{name}'", materialized, "windows", "Materialized(retention=…) says how long they are kept")
     on_close = emit is EmitStrategy.ON_WINDOW_CLOSE
     kind: Kind = "window"
     # Kafka Streams caches the store of time windows that emit on close, but not those of the other windows.
@@ -256,6 +274,19 @@ def join_window_store(
         log_config={**joined.log_config, "cleanup.policy": "delete"} if supplier is None else {},
         retention_ms=retention_ms,
         window_size_ms=windows.size_ms,
+    )
+
+
+def distinct_store(name: str, within_ms: int, key_serde: Serde[Any] | None) -> StoreSpec:
+    """Returns the store of the identities that a deduplication has seen."""
+    return StoreSpec(
+        kind="distinct",
+        name=name,
+        key_serde=key_serde,
+        value_serde=Serdes.boolean(),
+        # A row is found until it is as old as the retention, that moment not included.
+        retention_ms=within_ms + 1,
+        window_size_ms=within_ms + 1,
     )
 
 

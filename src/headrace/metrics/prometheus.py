@@ -15,6 +15,7 @@ _HELP = {
     "commit-total": "Micro-batches that were committed",
     "dead-letters-total": "Records that went to the dead-letter topic",
     "dropped-records-total": "Records that were dropped, late ones included",
+    "expired-rows-total": "Rows that were deleted because their time to live was over",
     "late-records-total": "Records that came after their window had closed",
     "phase-time-total": "Milliseconds spent in a phase of the micro-batches",
     "hit-ratio-avg": "Share of the rows asked for that a record cache had, by micro-batch",

@@ -13,7 +13,12 @@ from headrace.runtime.measures import Measure
 
 _WINDOW_S = 30.0
 _STEP_S = 1.0
-_AT_NODES = {"dropped": "dropped-records", "errors": "skipped-records", "late": "late-records"}
+_AT_NODES = {
+    "dropped": "dropped-records",
+    "errors": "skipped-records",
+    "late": "late-records",
+    "expired": "expired-rows",
+}
 
 Tags = tuple[tuple[str, str], ...]
 

@@ -5,6 +5,7 @@ The modules register themselves: importing this package makes every operation ru
 
 from headrace.operators import (
     aggregate,
+    distinct,
     foreign_key_join,
     process,
     session_aggregate,
@@ -27,6 +28,7 @@ __all__ = [
     "Node",
     "TaskClock",
     "aggregate",
+    "distinct",
     "foreign_key_join",
     "getter",
     "operator",

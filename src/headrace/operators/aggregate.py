@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.errors import SerializationError
 from headrace.operators.base import Edge, Getter, Node, getter, operator
-from headrace.operators.rows import forward_flushes, keeper, rows, saver, warner
+from headrace.operators.rows import expiring, forward_flushes, keeper, rows, saver, warner
 from headrace.topics.log import Headers
 from headrace.topology.operations import StreamAggregate, StreamCount, StreamReduce
 
@@ -42,7 +42,7 @@ def _aggregate(operation: StreamAggregate, node: Node) -> Edge:
             warn()
         return save(key, new, old, newest_ms, timestamp_ms, headers)
 
-    return process
+    return expiring(process, store, node, send_old=send_old)
 
 
 def _aggregate_inline(operation: StreamAggregate, node: Node) -> Edge:
@@ -143,7 +143,7 @@ def _reduce(operation: StreamReduce, node: Node) -> Edge:
             return save(key, value, None, timestamp_ms, timestamp_ms, headers)
         return save(key, new, old, timestamp_ms if timestamp_ms > newest_ms else newest_ms, timestamp_ms, headers)
 
-    return reduce
+    return expiring(reduce, store, node, send_old=send_old)
 
 
 @operator.register
@@ -162,7 +162,7 @@ def _count(operation: StreamCount, node: Node) -> Edge:
             return fail(error, key, value, timestamp_ms, headers)
         return save(key, old + 1, old, max(newest_ms, timestamp_ms), timestamp_ms, headers)
 
-    return count
+    return expiring(count, store, node, send_old=send_old)
 
 
 def _count_inline(operation: StreamCount, node: Node) -> Edge:

@@ -40,6 +40,11 @@ class TaskClock(Protocol):
     offset: int
     """Offset of the current record; -1 in a punctuation."""
 
+    @property
+    def partition(self) -> int:
+        """The partition of all its inputs."""
+        ...
+
     def wall_clock_ms(self) -> int: ...
 
 
@@ -51,6 +56,18 @@ class Getter:
     """key -> (value, timestamp_ms), or None when there is no row."""
     get_as_of: Callable[[Any, int], tuple[Any, int] | None] | None = None
     """(key, timestamp_ms) -> the row as it was then; only for versioned tables."""
+
+
+class StoreExpiry(Protocol):
+    """Deletion of the rows of a store whose time to live is over, as the node of a table sees it."""
+
+    def owned_by(self, node: str, save: Callable[[Any, Any, Any, int, int, Headers], None], *, send_old: bool) -> None:
+        """Makes a node the one that deletes rows; ``save`` is called with None as the new value."""
+        ...
+
+    def settle(self, key: Any) -> None:
+        """Deletes the row of a key if it is over and is still there because others are due before it."""
+        ...
 
 
 class Node(Protocol):
@@ -77,6 +94,10 @@ class Node(Protocol):
 
     def getter(self, table: str) -> Getter:
         """Returns the rows of the table that node ``table`` makes."""
+        ...
+
+    def expiry(self, store: str) -> StoreExpiry | None:
+        """Returns what deletes the rows of a store when their time to live is over; None: they have none."""
         ...
 
     def cell(self, name: str, default: Any, *, scope: str | None = None) -> Cell:

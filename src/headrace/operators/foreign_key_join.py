@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headrace.errors import SerializationError, StreamsError
+from headrace.errors import SerializationError
 from headrace.operators.base import Edge, Node, operator
 from headrace.operators.joiners import keyed
 from headrace.record import WithKey
@@ -42,7 +42,7 @@ def _send(operation: SubscriptionSend, node: Node) -> Edge:
     plan = _left_plan(operation, node) if operation.left else _inner_plan(operation, node)
     value_hash = _hasher(node, operation.value_serde, operation.value_topic)
     forward, drop, fail, task, versioned = node.forward, node.drop, node.fail, node.task, operation.versioned
-    skips_without_key, name = not operation.left, node.name
+    skips_without_key = not operation.left
 
     def send(key: Any, new: Any, old: Any, timestamp_ms: int, headers: Headers, latest: bool) -> None:
         if versioned and not latest:
@@ -56,22 +56,11 @@ def _send(operation: SubscriptionSend, node: Node) -> Edge:
             return fail(error, key, new, timestamp_ms, headers)
         if not orders and skips_without_key:
             return drop()
-        if task.origin is None:
-            return fail(_no_partition(name), key, new, timestamp_ms, headers)
-        partition = task.origin[1]
         for foreign_key, instruction in orders:
-            forward(foreign_key, Subscription(digest, instruction, key, 1, partition), timestamp_ms, headers)
+            forward(foreign_key, Subscription(digest, instruction, key, 1, task.partition), timestamp_ms, headers)
         return None
 
     return send
-
-
-def _no_partition(name: str) -> StreamsError:
-    message = (
-        f"foreign-key join '{name}': a change of the left table needs the partition of an input record to get its "
-        "answer back, and this one was made by a punctuation; make the left table from records instead"
-    )
-    return StreamsError(message)
 
 
 def _left_plan(operation: SubscriptionSend, node: Node) -> Plan:

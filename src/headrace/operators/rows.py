@@ -8,7 +8,7 @@ from copy import deepcopy
 from typing import Any, TypeAlias
 
 from headrace.errors import SerializationError
-from headrace.operators.base import Getter, Node
+from headrace.operators.base import Edge, Getter, Node
 from headrace.signatures import describe_function
 from headrace.state.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
 from headrace.topics.log import Headers
@@ -36,10 +36,14 @@ def saver(store: Any, node: Node, *, send_old: bool) -> Save:
     """Returns what saves a row of a key-value store and, unless a cache holds the change back, forwards it."""
     if store.kind == "versioned":
         return _save_version(store, node, send_old=send_old)
+    return _save_by(store.put_pair, store, node, send_old=send_old)
+
+
+def _save_by(put_pair: Callable[..., None], store: Any, node: Node, *, send_old: bool) -> Save:
     if store.cached:
         forward_flushes(store, node, send_old=send_old)
-        return _save_cached(store, node)
-    put_pair, forward, fail = store.put_pair, node.forward, node.fail
+        return _save_cached(put_pair, node)
+    forward, fail = node.forward, node.fail
 
     def save(key: Any, new: Any, old: Any, newest_ms: int, timestamp_ms: int, headers: Headers) -> None:
         try:
@@ -51,8 +55,28 @@ def saver(store: Any, node: Node, *, send_old: bool) -> Save:
     return save
 
 
-def _save_cached(store: Any, node: Node) -> Save:
-    put_pair, fail = store.put_pair, node.fail
+def expiring(edge: Edge, store: Any, node: Node, *, send_old: bool) -> Edge:
+    """Returns the edge of a table's node for rows that may have a time to live.
+
+    A row that is over is deleted like any other. A record never finds one under its key: it goes before the record.
+    """
+    expiry = node.expiry(store.name)
+    if expiry is None:
+        return edge
+    # Rows that are over have left the index already.
+    delete = _save_by(store.put_unindexed, store, node, send_old=send_old)
+    expiry.owned_by(node.name, delete, send_old=send_old)
+    settle = expiry.settle
+
+    def update(key: Any, *change: Any) -> None:
+        settle(key)
+        edge(key, *change)
+
+    return update
+
+
+def _save_cached(put_pair: Callable[..., None], node: Node) -> Save:
+    fail = node.fail
 
     def save(key: Any, new: Any, old: Any, newest_ms: int, timestamp_ms: int, headers: Headers) -> None:
         try:

@@ -223,6 +223,9 @@ def _closed_unmatched(operation: StreamStreamJoin, node: Node) -> Callable[[int,
                     break
                 if timestamp_ms + (left_wait_ms if is_left else right_wait_ms) >= now_ms:
                     left_open, right_open = left_open or is_left, right_open or not is_left
+                    # Kafka Streams looks at every value of a row: the next one would end this at the same time.
+                    if left_open and right_open and len(values) > 1:
+                        break
                     continue
                 for value in values:
                     try:

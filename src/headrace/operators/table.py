@@ -8,7 +8,7 @@ from typing import Any
 from headrace.errors import SerializationError, TopologyError
 from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.process import initialise
-from headrace.operators.rows import forward_flushes, rows, saver
+from headrace.operators.rows import expiring, forward_flushes, rows, saver
 from headrace.record import WithKey
 from headrace.state.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
 from headrace.topics.log import Headers
@@ -37,8 +37,10 @@ def _source(operation: TableSource, node: Node) -> Edge:
         return _store_versions(store, node, send_old=operation.send_old)
     if store.cached:
         forward_flushes(store, node, send_old=operation.send_old)
-        return _store_cached(store, node)
-    return _store_and_forward(store, node, send_old=operation.send_old)
+        return expiring(_store_cached(store, node), store, node, send_old=operation.send_old)
+    return expiring(
+        _store_and_forward(store, node, send_old=operation.send_old), store, node, send_old=operation.send_old
+    )
 
 
 def _forward_unstored(node: Node) -> Edge:
@@ -209,7 +211,7 @@ def _derived_stored(node: Node, store: Any, derive: Derive, *, use_old: bool, sk
             return None
         return save(key, derived, None if row is None else row[0], timestamp_ms, timestamp_ms, headers)
 
-    return update
+    return expiring(update, store, node, send_old=use_old)
 
 
 @getter.register

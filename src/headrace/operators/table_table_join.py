@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.joiners import keyed, seen_from
-from headrace.operators.rows import rows, saver
+from headrace.operators.rows import expiring, rows, saver
 from headrace.topics.log import Headers
 from headrace.topology.operations import JoinKind, Side, TableJoinMerge, TableTableJoin
 
@@ -63,12 +63,13 @@ def _merge(operation: TableJoinMerge, node: Node) -> Edge:
     forward, send_old = node.forward, operation.send_old
     if operation.store is None:
         return forward if send_old else _without_old(forward)
-    save = saver(node.store(operation.store), node, send_old=send_old)
+    store = node.store(operation.store)
+    save = saver(store, node, send_old=send_old)
 
     def merge(key: Any, new: Any, old: Any, timestamp_ms: int, headers: Headers, latest: bool) -> None:
         save(key, new, old, timestamp_ms, timestamp_ms, headers)
 
-    return merge
+    return expiring(merge, store, node, send_old=send_old)
 
 
 def _without_old(forward: Edge) -> Edge:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownStateStoreError, UnsupportedOperationError, did_you_mean
-from headrace.operators.base import Cell, Edge, Getter, TaskClock
+from headrace.operators.base import Cell, Edge, Getter, StoreExpiry, TaskClock
 from headrace.processor import Cancellable, PunctuationType, stores_of
 from headrace.record import FixedKeyRecord, Record, RecordMetadata
 from headrace.record import Headers as UserHeaders
@@ -55,6 +55,9 @@ class NodeContext:
 
     def getter(self, table: str) -> Getter:
         return self._lowering.getter(table)
+
+    def expiry(self, store: str) -> StoreExpiry | None:
+        return self._state.expiries.by_store.get(store)
 
     def cell(self, name: str, default: Any, *, scope: str | None = None) -> Cell:
         return self._state.cell(f"{scope or self._name}/{name}", default)

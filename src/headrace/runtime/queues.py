@@ -146,6 +146,7 @@ class RecordQueue:
         decode_key, decode_value = self.codec.decode_key, self.codec.decode_value
         # Most topologies have no punctuations.
         punctuations = state.stream_punctuations if state.has_processors else None
+        expire = state.expiries.before_record if state.expiries.follow_stream_time else None
         partition_time_ms, stream_time_ms = self.partition_time_ms, state.stream_time_ms
         state.origin = state.raw_origin = self.origin
         last = -1
@@ -172,6 +173,8 @@ class RecordQueue:
                     partition_time_ms = timestamp_ms
                     if timestamp_ms > stream_time_ms:
                         state.stream_time_ms = stream_time_ms = timestamp_ms
+                if expire is not None:
+                    expire(stream_time_ms)
                 edge(key, value, timestamp_ms, headers)
                 if punctuations is not None and stream_time_ms >= punctuations.next_ms:
                     state.punctuate_stream_time()
@@ -188,6 +191,7 @@ class RecordQueue:
         decode_key, decode_value = self.codec.decode_key, self.codec.decode_value
         metadata_only = self.codec.metadata_only
         punctuations = state.stream_punctuations
+        expire = state.expiries.before_record if state.expiries.follow_stream_time else None
         partition_time_ms, stream_time_ms = self.partition_time_ms, state.stream_time_ms
         state.origin = state.raw_origin = self.origin
         timestamp_ms, key, value, raw = self.take()
@@ -198,6 +202,8 @@ class RecordQueue:
                 partition_time_ms = timestamp_ms
                 if timestamp_ms > stream_time_ms:
                     state.stream_time_ms = stream_time_ms = timestamp_ms
+            if expire is not None:
+                expire(stream_time_ms)
             edge(key, value, timestamp_ms, raw[4])
             if stream_time_ms >= punctuations.next_ms:
                 state.punctuate_stream_time()

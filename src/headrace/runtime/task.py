@@ -21,7 +21,7 @@ from headrace.runtime.sources import SourceCodec
 from headrace.runtime.task_clock import by_own_clock
 from headrace.runtime.task_state import Host, TaskState
 from headrace.runtime.tie_heap import TieHeap
-from headrace.state import CacheBudget, StoreBuilder
+from headrace.state import CacheBudget, StoreBuilder, TimeToLive
 from headrace.state.overlay import OverlayEngine
 from headrace.topics.log import Output, Raw
 from headrace.topology.nodes import SourceNode
@@ -55,7 +55,7 @@ class Task:
         remembered: Mapping[str, Any] | None = None,
     ) -> None:
         self.id = task_id
-        self.state = TaskState(str(task_id), config, host, remembered or {})
+        self.state = TaskState(str(task_id), task_id.partition, config, host, remembered or {})
         self.state.faults = Faults(self.state)
         self._partition_times: dict[tuple[str, int], int] = dict((remembered or {}).get("partition_times", {}))
         self._engines: dict[str, OverlayEngine] = {}
@@ -89,6 +89,16 @@ class Task:
                 if take is not None:
                     self.state.hit_ratios[builder.name] = take
             self.state.add_store(builder.name, store)
+            if builder.ttl is not None:
+                self._index(builder, builder.ttl, store, host)
+
+    def _index(self, builder: StoreBuilder, ttl: TimeToLive, store: Any, host: Host) -> None:
+        engine = host.engine(str(self.id), builder.index())
+        # Whoever ran without a time to live since then has left the index behind.
+        index = store.index_by_time(engine, kept=self.state.expiries.was_kept(store.name))
+        self._engines[index.name] = engine
+        self.state.add_store(index.name, index)
+        self.state.expiries.add(store, index, ttl)
 
     @property
     def stores(self) -> Mapping[str, Any]:
@@ -172,6 +182,8 @@ class Task:
         if head.timestamp_ms > state.stream_time_ms:
             state.stream_time_ms = head.timestamp_ms
         self._commit_needed = True
+        if state.expiries.follow_stream_time:
+            state.expiries.before_record(state.stream_time_ms)
         queue.edge(head.key, head.value, head.timestamp_ms, raw[4])
         self.consumed[queue.origin] = raw[0]
         return True
@@ -235,15 +247,17 @@ class Task:
 
     @by_own_clock
     def punctuate_wall_clock(self) -> bool:
-        """Calls the wall-clock punctuations that are due, each at most once."""
-        called = self.state.wall_punctuations.punctuate(self.state.wall_clock_ms(), self.state.call)
+        """Deletes rows that are over by the wall clock, and calls the punctuations that are due, each at most once."""
+        now_ms = self.state.wall_clock_ms()
+        called = self.state.expiries.tick(now_ms)
+        called |= self.state.wall_punctuations.punctuate(now_ms, self.state.call)
         self._commit_needed |= called
         return called
 
     @property
     def next_wall_clock_ms(self) -> int:
-        """When the next wall-clock punctuation is due."""
-        return self.state.wall_punctuations.next_ms
+        """When the next wall-clock punctuation is due, or the next row is over by the wall clock."""
+        return min(self.state.wall_punctuations.next_ms, self.state.expiries.next_wall_clock_ms)
 
     @by_own_clock
     def commit(self) -> None:

@@ -13,6 +13,7 @@ from headrace.operators.base import DECIDED, Cell
 from headrace.processor import PunctuationType
 from headrace.record import Headers as UserHeaders
 from headrace.runtime.collector import Collector
+from headrace.runtime.expiring import Expiries
 from headrace.runtime.late_samples import LateSamples
 from headrace.runtime.measures import Measure, Readings
 from headrace.runtime.punctuation import PunctuationQueue, Schedule, first_deadline
@@ -65,6 +66,8 @@ class TaskState:
         "collector",
         "config",
         "dropped",
+        "expired",
+        "expiries",
         "faults",
         "has_processors",
         "hit_ratios",
@@ -75,6 +78,7 @@ class TaskState:
         "node_counts",
         "offset",
         "origin",
+        "partition",
         "partitions_of",
         "process_counts",
         "raw",
@@ -92,6 +96,7 @@ class TaskState:
     def __init__(
         self,
         task_id: str,
+        partition: int,
         config: StreamsConfig,
         host: Host,
         remembered: Mapping[str, Any],
@@ -104,6 +109,7 @@ class TaskState:
         self.raw_origin: tuple[str, int] | None = None
         """Where it was read."""
         self.task_id = task_id
+        self.partition = partition
         self.config = config
         self.partitions_of = host.partitions_of
         self.topic_name = host.topic_name
@@ -118,6 +124,9 @@ class TaskState:
         """Whether user code may schedule punctuations, at any time."""
         self.dropped = 0
         self.late_records = 0
+        self.expired = 0
+        """Rows whose time to live was over."""
+        self.expiries = Expiries(self, remembered.get("expiries", {}))
         self.node_counts: dict[str, int] = {}
         """What rarely happens at nodes, since they were asked last, by what it was and the node's name."""
         # What is counted for every record, at the recording level DEBUG only: functions that take it away.
@@ -232,7 +241,11 @@ class TaskState:
 
     def metrics(self) -> dict[str, float]:
         """Returns the task's counters under Kafka Streams' names."""
-        return {"dropped-records-total": self.dropped, "late-records-total": self.late_records}
+        return {
+            "dropped-records-total": self.dropped,
+            "late-records-total": self.late_records,
+            "expired-rows-total": self.expired,
+        }
 
     def schedule(
         self,
@@ -311,4 +324,5 @@ class TaskState:
             "stream_time_ms": self.stream_time_ms,
             "cells": {key: cell.value for key, cell in self.cells.items()},
             "punctuations": {**self.stream_punctuations.snapshot(), **self.wall_punctuations.snapshot()},
+            "expiries": self.expiries.snapshot(),
         }

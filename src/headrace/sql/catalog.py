@@ -33,6 +33,14 @@ class WindowDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class Lifetime:
+    """How long the rows of a table live after their ROWTIME, and by which clock: stream_time or wall_clock."""
+
+    duration: timedelta
+    clock: str = "stream_time"
+
+
+@dataclass(frozen=True, slots=True)
 class SourceDefinition:
     """A stream or a table and the topic it is read from."""
 
@@ -58,6 +66,8 @@ class SourceDefinition:
     """Whether it was made with ``AS SELECT``."""
     created_by: str | None = None
     """The id of the query that it was made with; None if there was none, or if it was terminated."""
+    lifetime: Lifetime | None = None
+    """Of rows that are read from the topic. A query that makes a table deletes its rows itself."""
 
     @property
     def is_table(self) -> bool:

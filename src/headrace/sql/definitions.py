@@ -115,6 +115,12 @@ def define_source(
     if statement.kind == "TABLE" and not schema.key:
         message = "Tables require a PRIMARY KEY. Please define the PRIMARY KEY."
         raise SqlStatementError(message)
+    if given.ttl is not None and statement.kind == "STREAM":
+        problem = "the rows of a stream do not expire: set it for a table, or RETENTION_MS for the topic"
+        raise given.refused_ttl(problem)
+    if given.ttl is not None and statement.is_source:
+        problem = "a SOURCE table has what its topic has: make a table with a TTL of it by CREATE TABLE ... AS SELECT"
+        raise given.refused_ttl(problem)
     if not columns:
         message = "No columns supplied."
         raise SqlStatementError(message)
@@ -138,6 +144,7 @@ def define_source(
         is_source=statement.is_source,
         text=statement.text,
         partitions=partitions,
+        lifetime=given.lifetime,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from headrace.errors import did_you_mean
+from headrace.sql.catalog import Lifetime
 from headrace.sql.errors import Position, SqlParseError, SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
 from headrace.sql.functions.java_time.patterns import pattern_of
@@ -44,6 +45,8 @@ _NUMBERS = {
     "VALUE_SCHEMA_ID": "value_schema_id",
 }
 _SIZES = ("PARTITIONS", "REPLICAS")
+_EXPIRY = frozenset({"TTL", "TTL_CLOCK"})
+_CLOCKS = ("STREAM_TIME", "WALL_CLOCK")
 _SOURCE_ONLY = frozenset({"WINDOW_TYPE", "WINDOW_SIZE", "SOURCE_CONNECTOR", "SOURCED_BY_CONNECTOR"})
 _DURATION = re.compile(r"\s*(\d+)\s+(\S+)\s*")
 _REPRESENTATIONS = ("OPTIONAL", "WRAPPER")
@@ -76,6 +79,21 @@ class WithProperties:
     window_size: timedelta | None = None
     source_connector: str | None = None
     query_id: str | None = None
+    ttl: timedelta | None = None
+    """How long rows of a table live."""
+    ttl_clock: str | None = None
+    """STREAM_TIME or WALL_CLOCK."""
+    ttl_position: Position | None = None
+    """Where TTL stands, for messages."""
+
+    @property
+    def lifetime(self) -> Lifetime | None:
+        """The time to live, by stream time unless the statement says otherwise."""
+        return None if self.ttl is None else Lifetime(self.ttl, (self.ttl_clock or "STREAM_TIME").lower())
+
+    def refused_ttl(self, problem: str) -> SqlParseError:
+        """Returns the error for a TTL where there can be none."""
+        return SqlParseError(f"Configuration TTL is invalid: {problem}", position=self.ttl_position)
 
     def key_options(self, base: FormatOptions | None = None) -> FormatOptions:
         """Returns the options of the key's format, with those of ``base`` where nothing was given."""
@@ -117,7 +135,9 @@ class WithProperties:
 
 def source_properties(properties: Properties) -> WithProperties:
     """Returns the properties of ``CREATE STREAM|TABLE``."""
-    given = _read(properties, set(_TEXTS) - {"QUERY_ID"} | set(_NUMBERS) | {"WRAP_SINGLE_VALUE", "WINDOW_SIZE"})
+    given = _read(
+        properties, set(_TEXTS) - {"QUERY_ID"} | set(_NUMBERS) | {"WRAP_SINGLE_VALUE", "WINDOW_SIZE"} | _EXPIRY
+    )
     if given.kafka_topic is None:
         message = 'Missing required property "KAFKA_TOPIC" which has no default value.'
         raise _unprepared(message)
@@ -127,7 +147,7 @@ def source_properties(properties: Properties) -> WithProperties:
 
 def sink_properties(properties: Properties) -> WithProperties:
     """Returns the properties of ``CREATE STREAM|TABLE … AS SELECT``."""
-    names = set(_TEXTS) - _SOURCE_ONLY - {"QUERY_ID"} | set(_NUMBERS) | {"WRAP_SINGLE_VALUE"}
+    names = set(_TEXTS) - _SOURCE_ONLY - {"QUERY_ID"} | set(_NUMBERS) | {"WRAP_SINGLE_VALUE"} | _EXPIRY
     return _with_both_formats(_read(properties, names))
 
 
@@ -152,6 +172,12 @@ def _read(properties: Properties, names: set[str]) -> WithProperties:
             values["wrap_single_value"] = _flag(name, literal)
         elif name == "WINDOW_SIZE":
             values["window_size"] = _duration(name, literal)
+        elif name == "TTL":
+            values["ttl"], values["ttl_position"] = _lifetime(name, literal), literal.position
+        elif name == "TTL_CLOCK":
+            values["ttl_clock"] = _clock(name, literal)
+            if not any(other == "TTL" for other, _ in properties):
+                raise _invalid(name, "it says which clock 'TTL' goes by: set 'TTL', too, or leave it out", literal)
     for name in ("timestamp",):
         if isinstance(values.get(name), str):
             values[name] = _folded(str(values[name]))
@@ -212,6 +238,21 @@ def _duration(name: str, literal: Literal) -> timedelta:
     if unit not in UNITS:
         raise _invalid(name, f"Invalid duration: '{text}'. Unknown time unit: '{unit}'", literal)
     return duration(int(found[1]), unit)
+
+
+def _lifetime(name: str, literal: Literal) -> timedelta:
+    found = _duration(name, literal)
+    if not found:
+        problem = f"Invalid duration: '{literal.value}'. Rows must live longer than 0; leave TTL out to keep them"
+        raise _invalid(name, problem, literal)
+    return found
+
+
+def _clock(name: str, literal: Literal) -> str:
+    clock = _text(name, literal).upper()
+    if clock not in _CLOCKS:
+        raise _invalid(name, f"Unknown clock: {literal.value}. Must be one of {', '.join(_CLOCKS)}", literal)
+    return clock
 
 
 def _window_type(text: str) -> str:

@@ -11,6 +11,7 @@ from headrace.state.builder import StoreBuilder
 from headrace.state.cache import CacheBudget
 from headrace.state.changes import Changes
 from headrace.state.engine import Engine
+from headrace.state.expiry import TimeToLive
 from headrace.state.faces import (
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
@@ -88,6 +89,7 @@ __all__ = [
     "SuppressBuffer",
     "TaskLink",
     "TimeOrderedBuffer",
+    "TimeToLive",
     "TimestampedKeyValueStore",
     "TimestampedWindowStore",
     "UnmatchedStore",

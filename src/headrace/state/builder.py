@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from headrace.arguments import topic_config
@@ -14,10 +15,12 @@ from headrace.serdes import Serde, Serdes
 from headrace.state.base import TaskLink
 from headrace.state.cache import CacheBudget
 from headrace.state.engine import Engine
+from headrace.state.expiry import TimeToLive, index_name
 from headrace.state.makers import make_store
 from headrace.state.suppliers import (
     AnySupplier,
     DiskEngine,
+    InternalSupplier,
     KeyValueSupplier,
     VersionedSupplier,
     WindowSupplier,
@@ -27,6 +30,13 @@ from headrace.state.suppliers import (
 logger = logging.getLogger(__name__)
 
 _NEVER_CACHED = {"versioned": "a versioned store", "custom": "a store of one's own"}
+_OTHER_THAN_TTL = {
+    "key_value": "take Stores.timestamped_key_value_store_builder",
+    "versioned": "it has a history retention instead",
+    "window": "it has a retention instead",
+    "timestamped_window": "it has a retention instead",
+    "session": "it has a retention instead",
+}
 DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -56,6 +66,8 @@ class StoreBuilder:
     """Whether the store has a changelog topic."""
     log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Settings of the changelog topic that differ from the usual ones."""
+    ttl: TimeToLive | None = None
+    """How long rows live; None: until they are deleted."""
 
     @property
     def name(self) -> str:
@@ -115,6 +127,45 @@ class StoreBuilder:
     def with_logging_disabled(self) -> StoreBuilder:
         """Returns this builder without a changelog topic."""
         return replace(self, logging=False, log_config={})
+
+    def with_ttl(self, ttl: timedelta, by: str = "stream_time") -> StoreBuilder:
+        """Returns this builder for a store that deletes rows when their time is over.
+
+        A row is over when stream time, or the wall clock if ``by`` is ``"wall_clock"``, has reached its timestamp plus
+        ``ttl``. Only stores whose rows have timestamps can tell.
+
+        >>> from datetime import timedelta
+        >>> from headrace.state import Stores
+        >>> visits = Stores.timestamped_key_value_store_builder(Stores.in_memory_key_value_store("visits"))
+        >>> visits.with_ttl(timedelta(hours=1)).ttl
+        TimeToLive(duration_ms=3600000, clock='stream_time')
+        """
+        return self.with_time_to_live(TimeToLive.of(ttl, by, f"store '{self.name}'"))
+
+    def with_time_to_live(self, ttl: TimeToLive) -> StoreBuilder:
+        """The same as ``with_ttl``, with checked arguments."""
+        supplier = self.supplier
+        if self.kind != "timestamped_key_value" or not isinstance(supplier, KeyValueSupplier):
+            found, remedy = f"a {self.kind.replace('_', '-')} store", _OTHER_THAN_TTL.get(self.kind, "leave out ttl")
+        elif not supplier.keeps_timestamps:
+            found = "a store on disk without them"
+            remedy = "take Stores.persistent_timestamped_key_value_store"
+        elif supplier.max_entries is not None:
+            found, remedy = "a store that evicts rows by their number", "limit it by time or by number, not by both"
+        else:
+            return replace(self, ttl=ttl)
+        message = (
+            f"store '{self.name}': a time to live needs a key-value store whose rows have timestamps; "
+            f"found {found}; {remedy}"
+        )
+        raise TopologyError(message)
+
+    def index(self) -> StoreBuilder:
+        """Returns the builder of the index by which rows that are over are found.
+
+        Nobody builds from it: it tells a host what the index's engine is for.
+        """
+        return StoreBuilder("expiry", InternalSupplier(index_name(self.name), self.persistent), logging=False)
 
     def changelog_topic_config(self) -> dict[str, str]:
         """Returns the settings of the changelog topic.

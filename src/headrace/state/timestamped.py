@@ -12,6 +12,7 @@ from headrace.state.cache import CacheBudget, entry_size
 from headrace.state.changes import Changes
 from headrace.state.codec import UNKNOWN_TIMESTAMP, Codec, pack_timestamp, pair_codec, timed_rows, timestamp_of
 from headrace.state.engine import Engine
+from headrace.state.expiry import ExpiryIndex, index_name
 from headrace.state.key_value import KeyValueStore, merge
 from headrace.state.lru import LruEngine
 from headrace.topics.log import Output
@@ -37,7 +38,20 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
     ValueAndTimestamp(value=1, timestamp_ms=10)
     """
 
-    __slots__ = ("_budget", "_cache_bytes", "_values", "_with_timestamp", "get_pair", "inline", "look", "put_pair")
+    __slots__ = (
+        "_budget",
+        "_cache_bytes",
+        "_index",
+        "_objects",
+        "_values",
+        "_with_timestamp",
+        "get_pair",
+        "inline",
+        "look",
+        "put_pair",
+        "put_unindexed",
+        "time_of",
+    )
 
     kind: ClassVar[str] = "timestamped_key_value"
 
@@ -45,6 +59,10 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
     """Returns (value, timestamp_ms) of a key, or None."""
     put_pair: Callable[..., None]
     """(key, value, timestamp_ms, headers=()): sets the row of a key; a value of None deletes it."""
+    put_unindexed: Callable[..., None]
+    """``put_pair`` for whoever takes the key out of the index by time himself."""
+    time_of: Callable[[Any], int | None]
+    """Returns the timestamp of a key's row, or None; the value is not read."""
     inline: bool
     """Whether ``dirty`` is keyed by key objects and holds value objects, so that an operator may use it directly.
 
@@ -72,7 +90,9 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
         self._budget = budget
         self._cache_bytes = 0
         self.cached = budget is not None
-        self.inline = keys.keep and values.keep and with_timestamp and not isinstance(engine, LruEngine)
+        self._objects = keys.keep and values.keep and with_timestamp and not isinstance(engine, LruEngine)
+        self.inline = self._objects
+        self._index: ExpiryIndex | None = None
         if budget is None:
             self.get_pair = self._rows.get
         else:
@@ -80,11 +100,26 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
             self.dirty = {}
             self.get_pair = self._cached_get()
         self.look = self.dirty.get
+        self.time_of = self._time_of()
         self.init(self.task)
 
     def init(self, task: TaskLink) -> None:
         super().init(task)
-        self.put_pair = self._cached_put(task) if self.cached else self._put()
+        self.put_unindexed = self._cached_put(task) if self.cached else self._put()
+        self.put_pair = self.put_unindexed if self._index is None else self._indexed_put(self._index)
+
+    def index_by_time(self, engine: Engine, *, kept: bool) -> ExpiryIndex:
+        """Keeps an index of the rows by their timestamps from now on, and returns it.
+
+        ``kept``: what the engine has was kept up to date with all that happened to the rows.
+        """
+        self._index = ExpiryIndex(index_name(self.name), engine, self._rows.keys, persistent=self.persistent)
+        if not kept or engine.count() != self.engine.count():
+            self._index.make(self)
+        # Whoever wrote to ``dirty`` directly would go past the index.
+        self.inline = False
+        self.init(self.task)
+        return self._index
 
     def flush_cache(self) -> None:
         if self._budget is None or not self.dirty:
@@ -112,7 +147,7 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
 
     def _plain_rows(self, entries: list[tuple[Any, CacheEntry]]) -> dict[Any, tuple[Any, int]] | None:
         """Returns the new rows in the common case, in which nobody needs the old ones; None in all others."""
-        if not self.inline or (self.send_old and self.on_flush is not None):
+        if not self._objects or (self.send_old and self.on_flush is not None):
             return None
         rows = {name: entry[:2] for name, entry in entries if entry[0] is not None}
         # A deletion is told only if there was a row.
@@ -142,6 +177,8 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
             self.dirty.clear()
             self._budget.give_back(self._cache_bytes)
             self._cache_bytes = 0
+        if self._index is not None:
+            self._index.make(self)
 
     def changelog_records(self, changes: Changes) -> list[ChangelogRecord]:
         if not self._with_timestamp:
@@ -158,12 +195,15 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
 
     def restore(self, records: Iterable[ChangelogRecord]) -> None:
         if not self._with_timestamp:
-            return super().restore(records)
+            super().restore(records)
+            return
         rows = (
             (key, None if value is None else pack_timestamp(UNKNOWN_TIMESTAMP if time is None else time) + value, None)
             for key, value, time in records
         )
-        return super().restore(rows)
+        super().restore(rows)
+        if self._index is not None:
+            self._index.make(self)
 
     def _put(self) -> Callable[..., None]:
         dirty, put, guard = self.dirty, self._rows.put, self._guard_value
@@ -179,7 +219,42 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
                 guard.admit(value)
             put(key, None if value is None else (value, timestamp_ms if with_timestamp else UNKNOWN_TIMESTAMP))
 
-        return put_object if self.inline else put_other
+        return put_object if self._objects else put_other
+
+    def _indexed_put(self, index: ExpiryIndex) -> Callable[..., None]:
+        put, time_of, move = self.put_unindexed, self.time_of, index.move
+
+        def put_and_move(key: Any, value: Any, timestamp_ms: int, headers: HeaderPairs = ()) -> None:
+            old_ms = time_of(key)
+            put(key, value, timestamp_ms, headers)
+            new_ms = None if value is None else timestamp_ms
+            if new_ms != old_ms:
+                move(key, old_ms, new_ms)
+
+        return put_and_move
+
+    def _time_of(self) -> Callable[[Any], int | None]:
+        if self._rows.rows.keep:
+            get_pair = self.get_pair
+
+            def time_of_object(key: Any) -> int | None:
+                row = get_pair(key)
+                return None if row is None else row[1]
+
+            return time_of_object
+        held, rows = (self.dirty if self.cached else {}), self._rows
+        dirty, clean, load = rows.dirty, rows.clean, rows.load
+        encode_key = None if rows.keys.keep else rows.keys.encode
+
+        def time_of_bytes(key: Any) -> int | None:
+            name = key if encode_key is None else encode_key(key)
+            entry = held.get(name)
+            if entry is not None:
+                return None if entry[0] is None else entry[1]
+            row = dirty[name] if name in dirty else clean[name] if name in clean else load(name)
+            return None if row is None else timestamp_of(row)
+
+        return time_of_bytes
 
     def _cached_get(self) -> Callable[[Any], tuple[Any, int] | None]:
         dirty, below, encode_key, decode = self.dirty, self._rows.get, self._rows.keys.encode, self._values.decode

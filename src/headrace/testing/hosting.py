@@ -296,13 +296,26 @@ class LocalHost:
         for task in self._tasks:
             if task.id.subtopology not in level.subtopologies:
                 continue
-            if tick:
-                task.punctuate_wall_clock()
-            task.process_all()
-            task.commit()
+            with self._pinned(task):
+                if tick:
+                    task.punctuate_wall_clock()
+                task.process_all()
+                task.commit()
             self._commit_engines(task)
             task.forget_volatile()
             self._write_outputs(task, edges=self._edges)
+
+    @contextmanager
+    def _pinned(self, task: Task) -> Iterator[None]:
+        """Lets a batch read its files from one state, as a worker does."""
+        own = [environment for (name, _), environment in self._environments.items() if name == str(task.id)]
+        for environment in own:
+            environment.pin()
+        try:
+            yield
+        finally:
+            for environment in own:
+                environment.unpin()
 
     def _hand_over(self) -> None:
         pending, self._pending = self._pending, {}
@@ -370,7 +383,7 @@ class LocalHost:
 
     def metrics(self) -> dict[str, float]:
         """Returns the counters of all tasks together."""
-        total: dict[str, float] = {"dropped-records-total": 0, "late-records-total": 0}
+        total: dict[str, float] = {"dropped-records-total": 0, "late-records-total": 0, "expired-rows-total": 0}
         for task in [*self._tasks, *([] if self._global_task is None else [self._global_task])]:
             for name, value in task.state.metrics().items():
                 total[name] = total.get(name, 0) + value

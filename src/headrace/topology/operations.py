@@ -120,6 +120,21 @@ class Branch(Operation):
 
 
 @dataclass(frozen=True, slots=True)
+class Distinct(Operation):
+    """Drops records that repeat one of the last ``within_ms``.
+
+    ``identify`` gives what a record repeats besides its key; None: the key alone decides. ``store`` keeps keys then,
+    and the bytes of key and identity otherwise.
+    """
+
+    store: str
+    within_ms: int
+    identify: Function | None = None
+    key_serde: Serde[Any] | None = None
+    identity_serde: Serde[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableSource(Operation):
     """Turns records into changes of a table; ``store`` is None while nobody needs the table's rows."""
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from headrace.state.suppliers import InternalSupplier
 from headrace.topology.graph import Graph
 from headrace.topology.nodes import ProcessorNode
-from headrace.topology.operations import JoinWindowStore, StreamSelfJoin
+from headrace.topology.operations import Distinct, JoinWindowStore, StreamSelfJoin
 
 
 def queryable_stores(topology: Graph) -> frozenset[str]:
     """Returns the stores that get a changelog topic of their own, from which views are kept.
 
-    They are those that the user has named and not excluded from logging. What a join or a suppression keeps for itself
-    is not among them, named or not; nor is a table whose changelog is the topic it is read from.
+    They are those that the user has named and not excluded from logging. What a join, a deduplication or a suppression
+    keeps for itself is not among them, named or not; nor is a table whose changelog is the topic it is read from.
 
     >>> from headrace import Materialized, StreamsBuilder
     >>> builder = StreamsBuilder()
@@ -25,8 +25,8 @@ def queryable_stores(topology: Graph) -> frozenset[str]:
     """
     excluded = {names.state_store for names in topology.implicit_names}
     for node in topology.nodes.values():
-        # The two sides of a windowed join are its own business; their names are given to survive a change of topology.
-        if isinstance(node, ProcessorNode) and isinstance(node.operation, JoinWindowStore | StreamSelfJoin):
+        # What these remember of records is their own business; names are given to survive a change of topology.
+        if isinstance(node, ProcessorNode) and isinstance(node.operation, JoinWindowStore | StreamSelfJoin | Distinct):
             excluded.add(node.operation.store)
     builders = ((name, topology.store_builders[name]) for name in topology.state_stores)
     return frozenset(

@@ -12,8 +12,10 @@ from headrace.dsl.materialized import Materialized, StreamJoined
 from headrace.dsl.options import Consumed, Grouped, Joined, Produced, TableJoined
 from headrace.record import with_key
 from headrace.serdes import Serde, Serdes, SessionWindowedSerde, TimeWindowedSerde
+from headrace.sql.catalog import Lifetime
 from headrace.sql.formats import format_named
 from headrace.sql.planning.plan import (
+    Expire,
     Filter,
     FlatMap,
     GroupedAggregate,
@@ -126,7 +128,20 @@ def _read(step: Read, builder: StreamsBuilder) -> AnyStream | AnyTable:
     if not step.is_table:
         return stream
     name = f"KsqlTopic-{step.source}-Reduce" if step.keep_rows else None
-    return stream.to_table(Materialized(name, key_serde=_key_serde(step), value_serde=_row_serde(step)))
+    kept: Materialized[Any, Any] = Materialized(name, key_serde=_key_serde(step), value_serde=_row_serde(step))
+    return stream.to_table(_expiring(kept, definition.lifetime))
+
+
+def _expiring(kept: Materialized[Any, Any], lifetime: Lifetime | None) -> Materialized[Any, Any]:
+    return kept if lifetime is None else replace(kept, ttl=lifetime.duration, by=lifetime.clock)
+
+
+@_built.register
+def _expire(step: Expire, builder: StreamsBuilder) -> AnyTable:
+    kept: Materialized[Any, Any] = Materialized(
+        "Expire-Materialize", key_serde=_key_serde(step), value_serde=_row_serde(step)
+    )
+    return _table(step.parent, builder).map_values(records.same_row, _expiring(kept, step.lifetime))
 
 
 @_built.register
@@ -190,12 +205,13 @@ def _is_counted(step: GroupedAggregate) -> bool:
 
 def _states(step: GroupedAggregate) -> Materialized[Any, Any]:
     states: Serde[Any] = StoredRowSerde(tuple(one.state_type for one in step.aggregates))
-    return Materialized(
+    kept: Materialized[Any, Any] = Materialized(
         "Aggregate-Aggregate-Materialize",
         key_serde=_plain_key_serde(step),
         value_serde=Serdes.long() if _is_counted(step) else states,
         retention=None if step.window is None else step.window.retention,
     )
+    return _expiring(kept, step.lifetime)
 
 
 def _aggregated_stream(step: GroupedAggregate, builder: StreamsBuilder) -> AnyTable:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from headrace.sql.catalog import SourceDefinition
+from headrace.sql.catalog import Lifetime, SourceDefinition
 from headrace.sql.expressions import RowFunction, RowPredicate, TypedExpression
 from headrace.sql.formats import FormatOptions
 from headrace.sql.functions.aggregates.counting import Count
@@ -125,6 +125,14 @@ class Project(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expire(Step):
+    """Keeps the rows of a table, and deletes them when they have lived long enough."""
+
+    parent: Step
+    lifetime: Lifetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SelectKey(Step):
     """Gives records another key: of a stream by expressions, of a table by writing the same key in another format."""
 
@@ -186,6 +194,8 @@ class GroupedAggregate(Step):
     """Whether a later step needs the window's bounds."""
     with_key: bool = False
     """Whether a later step needs the key's columns."""
+    lifetime: Lifetime | None = None
+    """How long a group lives after its last row; then it begins anew."""
 
     @property
     def only_counts(self) -> bool:

@@ -17,7 +17,9 @@ from headrace.sql.planning.joins import check_join_kinds, check_joins, from_clau
 from headrace.sql.planning.keys import ordered_key, partitioned
 from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import (
+    Expire,
     Filter,
+    GroupedAggregate,
     KeyFormat,
     Project,
     QueryPlan,
@@ -133,7 +135,7 @@ class _Planner:
                 self._sources.internal(groups.over_results(grouping, one.expression)) for one in projection.values
             ]
             looked_at = [*expressions, *(() if grouping.having is None else (grouping.having,))]
-            step = aggregated(
+            aggregate = aggregated(
                 step,
                 grouping,
                 query,
@@ -143,6 +145,7 @@ class _Planner:
                 used={reference.name for one in looked_at for reference in references(one)},
                 equal_to_key=clause.joins[-1].equal if clause.joins and not clause.joins[-1].foreign_key else (),
             )
+            step = self._expiring_groups(aggregate, from_table=clause.is_table)
             if grouping.having is not None:
                 step = self._having(step, grouping)
         made = self._finished(step, projection, expressions)
@@ -261,10 +264,43 @@ class _Planner:
             values, sink = existing.schema.value, existing
         time = sink.timestamp if existing is None else None
         return QueryPlan(
-            root=self._project(step, expressions, values),
+            root=self._expiring(self._project(step, expressions, values)),
             sink=sink,
             time=None if time is None else time_column(time, schema, self._typing),
             sources=tuple(item.definition for item in self._sources.items),
+        )
+
+    def _expiring_groups(self, step: GroupedAggregate, *, from_table: bool) -> GroupedAggregate:
+        given = self._sink.properties
+        if given.ttl is None:
+            return step
+        if step.window is not None:
+            problem = "windows are kept for their retention: write RETENTION in the WINDOW clause"
+            raise given.refused_ttl(problem)
+        if from_table:
+            problem = (
+                "groups of a table's rows do not expire, for nothing could be taken out of them any more: "
+                "set it for the table that is read"
+            )
+            raise given.refused_ttl(problem)
+        return replace(step, lifetime=given.lifetime)
+
+    def _expiring(self, step: Step) -> Step:
+        given = self._sink.properties
+        if given.lifetime is None:
+            return step
+        if not step.is_table:
+            problem = "the rows of a stream do not expire: set it for a table, or RETENTION_MS for the topic"
+            raise given.refused_ttl(problem)
+        if self._query.group_by:
+            return step
+        return Expire(
+            layout=step.layout,
+            key=step.key,
+            key_format=step.key_format,
+            is_table=True,
+            parent=step,
+            lifetime=given.lifetime,
         )
 
     def _project(self, step: Step, expressions: list[Expression], values: tuple[Column, ...]) -> Step:

@@ -74,6 +74,11 @@ def as_key(values: Sequence[Any]) -> Key:
     return None if len(values) == 1 and values[0] is None else tuple(values)
 
 
+def same_row(row: Row) -> Row:
+    """Returns the row as it is."""
+    return row
+
+
 def same_key(key: Key, row: Row | None) -> Key:
     """Returns the key as it is."""
     return key
