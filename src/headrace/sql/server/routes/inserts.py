@@ -23,6 +23,7 @@ from headrace.sql.server.routes.answers import (
     DELIMITED,
     answering,
     as_request_error,
+    changing,
     json_value,
     object_of,
     session_of,
@@ -37,8 +38,8 @@ logger = logging.getLogger(__name__)
 _LONGEST_LINE = 1 << 20
 
 
-def insert_routes(service: SqlService, statements: Statements) -> list[Route]:
-    """Returns the route."""
+def insert_routes(service: SqlService, statements: Statements, *, accepts: bool = True) -> list[Route]:
+    """Returns the route; a server that ``accepts`` nothing answers that it is headless."""
 
     async def inserts(request: Request) -> Response:
         lines = _lines(request)
@@ -90,7 +91,7 @@ def insert_routes(service: SqlService, statements: Statements) -> list[Route]:
             raise RequestError(BAD_REQUEST, error.message) from error
         statements.write(record)
 
-    return [Route("/inserts-stream", answering(inserts), methods=["POST"])]
+    return [Route("/inserts-stream", answering(changing(inserts, accepts=accepts)), methods=["POST"])]
 
 
 class _Answers(StreamingResponse):
