@@ -96,7 +96,8 @@ bench: $(STAMP) java ## everything next to something else; fails if a target was
 bench-kafka: $(STAMP) java ## the engine on a real broker, next to Kafka Streams itself; needs Maven
 	$(BIN)/python -m benchmarks.kafka
 
-soak: $(STAMP) java ## the long versions: kills, memory, all golden cases on Spark
+soak: $(STAMP) java ## the long versions: kills, memory, an hour of fuzzing, all golden cases on Spark
+	$(BIN)/python -m tests.fuzz --seconds 3600
 	$(BIN)/python -m tests.spark.faults.soak
 	$(BIN)/python -m tests.spark.faults.soak --log kafka
 	$(BIN)/python -m tests.topics.start_soak

@@ -121,7 +121,11 @@ class Setting:
         if isinstance(value, str):
             value = self._from_text(value)
         if self.kind is Kind.DURATION and type(value) is int:
-            return timedelta(milliseconds=value)
+            try:
+                return timedelta(milliseconds=value)
+            except OverflowError as error:
+                message = f"{name} is a duration of at most {timedelta.max.days} days, got {value} ms"
+                raise ConfigError(message) from error
         if self.kind is Kind.TEXT and isinstance(value, list | tuple):
             return ",".join(map(str, value))
         return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from headrace.query import (
 )
 from headrace.query.node import Lease, ViewNode
 from headrace.query.roster import Member, active_keeper, keepers, ranking
+from headrace.topics.log import Output
 from headrace.topics.partitioner import partition_for
 from tests.query.kit import SOON, Place, topology_of
 
@@ -301,3 +303,32 @@ def test_active_one_is_ready_if_anybody_is(lags: dict[str, int], standbys: int) 
     if any(lag >= 0 for lag in lags.values()):
         assert found is not None
         assert lags[found] >= 0
+
+
+GOOD = {"host": "h", "port": 1, "heartbeat": 1_000_000, "lags": {"0_0": 0}}
+WRONG: tuple[dict[str, Any], ...] = (
+    *({"host": 1}, {"host": "a/b@c"}, {"host": ""}),
+    *({"port": "80"}, {"port": 70_000}, {"port": True}),
+    *({"heartbeat": "now"}, {"heartbeat": None}, {"heartbeat": 1e300}),
+    *({"lags": []}, {"lags": {"0_0": "x"}}, {"lags": {"x": 1}}, {"lags": {"0_0": None}}),
+    {"signature": 5},
+)
+MALFORMED = (
+    *(b"", b"null", b"[]", b"5", b"{", b"\xff", b"[" * 100_000),
+    *(json.dumps({**GOOD, **changed}).encode() for changed in WRONG),
+)
+
+
+def test_malformed_announcements_are_left_out_and_said_once(group: Group, caplog: pytest.LogCaptureFixture) -> None:
+    node = group.start("a")
+    senders = [f"sender-{number}".encode() for number in range(len(MALFORMED))]
+    records: list[Output] = [(0, 0, key, value, ()) for key, value in zip(senders, MALFORMED, strict=True)]
+    records.append((0, 0, b"\xff\xfe", json.dumps(GOOD).encode(), ()))
+    for _ in range(3):
+        group.place.log.append(node.roster.topic, records)
+        group.now_ms += 300
+        node.tick()
+    assert node.members().keys() == {node.id}
+    assert node.metadata_for_all_streams_clients()
+    told = [each for each in caplog.records if "is left out" in each.getMessage()]
+    assert len(told) == len(records)

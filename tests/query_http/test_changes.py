@@ -12,10 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 from websockets.sync.client import connect
 
 from headrace.query.http.errors import RequestError
 from headrace.query.http.hub import Batch, Message, Subscriber, id_of, offsets_of
+from headrace.query.http.limits import Limits
+from headrace.web.application import make_application
 from tests.query_http.running import Running
 
 SOON = 20
@@ -183,5 +186,81 @@ def test_who_does_not_read_is_sent_away(size: int) -> None:
             subscriber.put(batch)
         assert subscriber.is_slow
         assert await subscriber.take(1) == []
+
+    asyncio.run(course())
+
+
+class Asked:
+    """A request for changes whose client reads only as much as the test says."""
+
+    def __init__(self, application: Starlette, path: str) -> None:
+        self.status = 0
+        self.body = b""
+        self.begun = asyncio.Event()
+        self._reads = asyncio.Event()
+        self._gone = asyncio.Event()
+        route, _, query = path.partition("?")
+        headers = [(b"host", b"localhost")]
+        scope = {"type": "http", "method": "GET", "path": route, "query_string": query.encode(), "headers": headers}
+        self._task = asyncio.create_task(application(scope, self._receive, self._send))
+
+    async def _receive(self) -> Any:
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        else:
+            self.body += message["body"]
+            self.begun.set()
+            await self._reads.wait()
+
+    async def leave(self) -> None:
+        self._gone.set()
+        self._reads.set()
+        await self._task
+
+
+def test_snapshots_of_all_clients_have_a_common_bound(running: Running) -> None:
+    seen = running.streams._serving.seen
+    asked = "/stores/counts/changes?snapshot=true"
+
+    async def course() -> None:
+        rows = len(running.pages("counts"))
+        application = make_application(seen, limits=Limits(snapshot_bytes=rows * 600))
+        [stores] = application.state.closing
+        two = [Asked(application, asked) for _ in range(2)]
+        for each in two:
+            await asyncio.wait_for(each.begun.wait(), SOON)
+        third = Asked(application, asked)
+        await asyncio.wait_for(third.begun.wait(), SOON)
+        answers = sorted(each.status for each in [*two, third])
+        assert answers == [200, 200, 503]
+        assert json.loads(third.body)["error"]["code"] == "too-many-snapshots"
+        assert 0 < stores._snapshots.taken <= rows * 600
+        for each in [*two, third]:
+            await each.leave()
+        # What nobody waits for any more is given back.
+        assert stores._snapshots.taken == 0
+        again = Asked(application, asked)
+        await asyncio.wait_for(again.begun.wait(), SOON)
+        assert again.status == 200
+        await again.leave()
+        await stores.close()
+
+    asyncio.run(course())
+
+
+def test_client_that_left_before_the_answer_began_is_forgotten(running: Running) -> None:
+    async def course() -> None:
+        application = make_application(running.streams._serving.seen, limits=Limits(subscribers=1))
+        [stores] = application.state.closing
+        for _ in range(3):
+            left = Asked(application, "/stores/counts/changes?snapshot=true")
+            await left.leave()
+            assert left.status in (0, 200)
+        assert stores._snapshots.taken == 0
+        await stores.close()
 
     asyncio.run(course())

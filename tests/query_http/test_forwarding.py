@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -10,10 +11,15 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from headrace.query.metadata import HostInfo
 from headrace.query.node import Lease, ViewNode
-from headrace.web.server import Server
+from headrace.query.peer_proof import PeerProof
+from headrace.web.server import Listening, Server
 from headrace.web.views import serve_views
 from tests.query.kit import Place, topology_of
 from tests.query.programs import build
@@ -25,9 +31,9 @@ KEYS = [f"k{each:03}" for each in range(60)]
 class Cluster:
     """View processes in one process, ticked by the test; each is served."""
 
-    def __init__(self, directory: Path, count: int, standbys: int) -> None:
+    def __init__(self, directory: Path, count: int, standbys: int, **settings: Any) -> None:
         self.place = Place(directory, **{"in": 4, "table": 4, "versions": 1, "global": 1})
-        config = self.place.config(num_standby_replicas=standbys)
+        config = self.place.config(num_standby_replicas=standbys, **settings)
         streams = self.place.streams(build)
         streams.start()
         bound = self.place.write("in", [(key, each, 1000) for each, key in enumerate(KEYS)])
@@ -74,11 +80,11 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Callable[[int, int], Cluster]]:
+def cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
     made: list[Cluster] = []
 
-    def make(count: int, standbys: int) -> Cluster:
-        made.append(Cluster(tmp_path, count, standbys))
+    def make(count: int, standbys: int, **settings: Any) -> Cluster:
+        made.append(Cluster(tmp_path, count, standbys, **settings))
         return made[-1]
 
     yield make
@@ -86,7 +92,7 @@ def cluster(tmp_path: Path) -> Iterator[Callable[[int, int], Cluster]]:
         each.close()
 
 
-def test_any_of_them_answers_for_any_key(cluster: Callable[[int, int], Cluster]) -> None:
+def test_any_of_them_answers_for_any_key(cluster: Callable[..., Cluster]) -> None:
     three = cluster(3, 0)
     assert all(len(node.assigned) > 0 for node in three.nodes)
     for each in range(3):
@@ -98,7 +104,7 @@ def test_any_of_them_answers_for_any_key(cluster: Callable[[int, int], Cluster])
 
 
 @pytest.mark.parametrize("limit", [7, 1000])
-def test_pages_go_over_all_of_them(cluster: Callable[[int, int], Cluster], limit: int) -> None:
+def test_pages_go_over_all_of_them(cluster: Callable[..., Cluster], limit: int) -> None:
     three = cluster(3, 0)
     for each in range(3):
         rows: list[Any] = []
@@ -113,7 +119,7 @@ def test_pages_go_over_all_of_them(cluster: Callable[[int, int], Cluster], limit
         assert sorted(rows) == KEYS
 
 
-def test_a_standby_answers_for_one_that_is_gone_and_says_so(cluster: Callable[[int, int], Cluster]) -> None:
+def test_a_standby_answers_for_one_that_is_gone_and_says_so(cluster: Callable[..., Cluster]) -> None:
     two = cluster(2, 1)
     gone = 1
     two.servers[gone].stop()
@@ -128,7 +134,7 @@ def test_a_standby_answers_for_one_that_is_gone_and_says_so(cluster: Callable[[i
     assert rows.headers["Headrace-Role"] == "standby"
 
 
-def test_without_anybody_who_has_it_one_is_told_to_come_back(cluster: Callable[[int, int], Cluster]) -> None:
+def test_without_anybody_who_has_it_one_is_told_to_come_back(cluster: Callable[..., Cluster]) -> None:
     two = cluster(2, 0)
     two.servers[1].stop()
     statuses = {two.get(0, f"/stores/counts/keys/{key}").status_code for key in KEYS}
@@ -141,16 +147,112 @@ def test_without_anybody_who_has_it_one_is_told_to_come_back(cluster: Callable[[
     assert {two.get(0, f"/stores/counts/keys/{key}").status_code for key in KEYS} == {200}
 
 
-def test_what_was_forwarded_is_not_forwarded_again(cluster: Callable[[int, int], Cluster]) -> None:
+def test_what_was_forwarded_is_not_forwarded_again(cluster: Callable[..., Cluster]) -> None:
     two = cluster(2, 0)
     headers = {"Headrace-Forwarded": "1"}
     answers = [two.get(0, f"/stores/counts/keys/{key}", headers=headers) for key in KEYS]
     assert {answer.status_code for answer in answers} == {200, 503}
 
 
-def test_a_process_says_whether_it_is_ready(cluster: Callable[[int, int], Cluster]) -> None:
+def test_a_process_says_whether_it_is_ready(cluster: Callable[..., Cluster]) -> None:
     one = cluster(1, 0)
     assert one.get(0, "/healthz").json() == {"status": "ok"}
     assert one.get(0, "/readyz").status_code == 200
     assert "view_records_lag" in one.get(0, "/metrics").text
     assert "/stores" in json.dumps(one.get(0, "/openapi.json").json())
+
+
+class Eavesdropper:
+    """A server of somebody else, which keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.heard: list[dict[str, str]] = []
+
+        async def hear(request: Request) -> Response:
+            self.heard.append({**request.headers, ":target": str(request.url)})
+            return Response(json.dumps({"value": "forged", "rows": []}), media_type="application/json")
+
+        application = Starlette(routes=[Route("/{path:path}", hear)])
+        application.state.closing = []
+        self.server = Server(application, Listening.at("localhost:0"))
+        self.server.start()
+
+
+@pytest.fixture
+def eavesdropper() -> Iterator[Eavesdropper]:
+    made = Eavesdropper()
+    yield made
+    made.server.stop()
+
+
+TOKEN = "open-sesame"
+RIGHT = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def forge(three: Cluster, port: int, **changed: Any) -> None:
+    """Announces a process that claims to have everything and to be up to date, and to live for long."""
+    lags = {task: 0 for node in three.nodes for task in node.views.tasks}
+    content = {"host": "localhost", "port": port, "heartbeat": three.now_ms + 3_600_000, "lags": lags, **changed}
+    for name in ("forged", *(node.id for node in three.nodes)):
+        three.place.log.append(three.nodes[0].roster.topic, [(0, 0, name.encode(), json.dumps(content).encode(), ())])
+
+
+def test_announcements_of_strangers_do_not_get_the_token(
+    cluster: Callable[..., Cluster], eavesdropper: Eavesdropper, caplog: pytest.LogCaptureFixture
+) -> None:
+    three = cluster(3, 0, http_token=TOKEN)
+    for signature in ("", "0" * 64, 5, PeerProof("another").sign("announcement", "app-views", "forged")):
+        forge(three, eavesdropper.server.port, signature=signature)
+    three.tick()
+    for each in range(3):
+        assert "forged" not in three.nodes[each].members()
+        for key in KEYS[:20]:
+            answer = three.get(each, f"/stores/counts/keys/{key}", headers=RIGHT)
+            assert (answer.status_code, answer.json().get("value")) == (200, 1), answer.text
+    assert eavesdropper.heard == []
+    told = [each.getMessage() for each in caplog.records if "announcement of forged" in each.getMessage()]
+    # Each process says it once.
+    assert len(told) == 3
+    assert all("does not prove that it knows http.token" in each for each in told)
+
+
+def test_who_has_the_address_of_a_peer_gets_nothing_that_opens_another(
+    cluster: Callable[..., Cluster], eavesdropper: Eavesdropper
+) -> None:
+    two = cluster(2, 0, http_token=TOKEN)
+    # A peer that has gone, and somebody who listens where it was, before anybody has noticed.
+    two.nodes[1].host = HostInfo("localhost", eavesdropper.server.port)
+    two.nodes[1]._tell(two.now_ms)
+    two.nodes[0].tick()
+    for key in KEYS:
+        two.get(0, f"/stores/counts/keys/{key}", headers=RIGHT)
+    assert eavesdropper.heard
+    own = two.servers[0]
+    for heard in eavesdropper.heard:
+        assert TOKEN not in json.dumps(heard)
+        replayed = {"Authorization": heard["authorization"]}
+        path = heard[":target"].partition(f":{eavesdropper.server.port}")[2]
+        for host in (None, heard["host"]):
+            headers = replayed | ({} if host is None else {"Host": host})
+            assert httpx.get(f"{own.url}{path}", headers=headers).status_code == 401
+
+
+def test_proof_is_for_one_request_and_one_minute(cluster: Callable[..., Cluster]) -> None:
+    one = cluster(1, 0, http_token=TOKEN)
+    for target, age_ms, method, status in (
+        ("/stores", 0, "GET", 200),
+        ("/stores", 59_000, "GET", 200),
+        ("/stores", 61_000, "GET", 401),
+        ("/stores", -61_000, "GET", 401),
+        ("/metrics", 0, "GET", 401),
+        ("/stores", 0, "POST", 401),
+    ):
+        now_ms = time.time_ns() // 1_000_000 - age_ms
+        proof = PeerProof(TOKEN).authorization(one.nodes[0].host.address, target, now_ms)
+        found = httpx.request(method, f"{one.servers[0].url}/stores", headers={"Authorization": proof})
+        assert found.status_code == status, (target, age_ms, method)
+
+
+@pytest.mark.parametrize("given", ["", ".", "x.y", "1", "-1.00", "9" * 30 + ".0", "\u0661.0"])
+def test_malformed_proofs_are_none(given: str) -> None:
+    assert not PeerProof(TOKEN).authorizes(given, "localhost:1", "/stores", 1)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import BatchError, ConfigError, FencedError, LogError
+from headrace.topics.blob import pack
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.embedded.journal import EmbeddedJournal
 from headrace.topics.journal import JournalState, Receipt, TaskRecord
@@ -261,3 +262,19 @@ def test_killed_reader_does_not_keep_pages(embedded: EmbeddedLog) -> None:
         embedded.clean(now_ms=1 << 40)
         sizes.append(embedded.used_bytes())
     assert sizes[-1] <= 1.5 * sizes[5]
+
+
+@pytest.mark.parametrize("place", ["payload", "header"])
+def test_damaged_record_is_refused_with_the_place_of_the_log(tmp_path: Path, place: str) -> None:
+    records = [(None, 5, b"key", b"payload of a record", ()), (None, 6, b"key", b"another", ())]
+    with EmbeddedLog(tmp_path / "log", sync="none") as log:
+        log.create_topic("t")
+        log.append("t", records)
+    file = tmp_path / "log" / "data.mdb"
+    data = bytearray(file.read_bytes())
+    # The number of records stands behind four bytes for the version, and no checksum covers it.
+    data[data.rindex(b"payload of a record") if place == "payload" else data.rindex(pack(records)) + 4] ^= 1
+    file.write_bytes(data)
+    with EmbeddedLog(tmp_path / "log", sync="none") as log, pytest.raises(LogError, match="damaged") as caught:
+        log.read("t", 0, 0)
+    assert str(tmp_path / "log") in str(caught.value)

@@ -301,3 +301,9 @@ def test_settings_are_keyword_arguments() -> None:
     config: Any = StreamsConfig
     with pytest.raises(ConfigError, match=r"settings are keyword arguments, got dict .*StreamsConfig.of"):
         config({"application.id": "x"})
+
+
+@pytest.mark.parametrize("value", [10**30, "1" + "0" * 30])
+def test_durations_that_are_too_long_are_refused(value: int | str) -> None:
+    with pytest.raises(ConfigError, match="commit_interval is a duration of at most 999999999 days"):
+        StreamsConfig.of({"commit.interval.ms": value})

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from headrace.errors import ConfigError, RetriableError, UncaughtHandlerError
+from headrace import Consumed, Serdes, StreamsBuilder
+from headrace.errors import ConfigError, DeserializationError, RetriableError, UncaughtHandlerError
 from headrace.handlers import (
     DeadLetter,
     DefaultProductionExceptionHandler,
@@ -24,6 +25,7 @@ from headrace.handlers import (
     decide,
 )
 from headrace.record import Headers, Record
+from headrace.testing import TopologyTestDriver
 from headrace.windows import TimeWindow
 
 CONTEXT = ErrorContext(
@@ -62,11 +64,63 @@ def test_built_in_handlers_decide_and_write_dead_letters_where_there_is_a_topic(
     assert [(letter.topic, letter.key, letter.value) for letter in response.dead_letters] == [("failed", b"k", b"v")]
 
 
-def test_handlers_log_the_place_but_not_the_data(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        LogAndContinueExceptionHandler()(CONTEXT, ValueError("no JSON"))
+@pytest.mark.parametrize(
+    ("handler", "details"),
+    [
+        (LogAndFailExceptionHandler(), ()),
+        (LogAndContinueExceptionHandler(), ()),
+        (LogAndFailProcessingExceptionHandler(), (RECORD,)),
+        (LogAndContinueProcessingExceptionHandler(), (RECORD,)),
+    ],
+)
+def test_handlers_log_the_place_but_not_the_data(
+    handler: Any, details: tuple[Any, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    try:
+        try:
+            int("secret number")
+        except ValueError as cause:
+            message = "cannot read b'secret value'"
+            raise DeserializationError(message) from cause
+    except DeserializationError as error:
+        with caplog.at_level(logging.WARNING):
+            handler(CONTEXT, *details, error)
     assert "topic='orders', partition=3, offset=41" in caplog.text
-    assert "no JSON" in caplog.text
+    assert "ValueError" in caplog.text
+    assert "DeserializationError" in caplog.text
+    assert 'File "' in caplog.text
+    assert "test_handlers.py" in caplog.text
+    # The lines of code are no data.
+    shown = [line for line in caplog.text.splitlines() if not line.startswith("    ")]
+    assert not [line for line in shown if "secret" in line]
+
+
+def _written(number: int) -> bytes:
+    return str(number).encode()
+
+
+# Any: values that the serdes take.
+@pytest.mark.parametrize(
+    ("serde", "value"),
+    [
+        (Serdes.json(), b"{secret"),
+        (Serdes.json(int), b'"secret"'),
+        (Serdes.long(), b"secret"),
+        (Serdes.string(), b"secret\xff"),
+        (Serdes.uuid(), b"secret"),
+        (Serdes.of(_written, int), b"secret"),
+    ],
+)
+def test_records_that_cannot_be_read_are_dropped_without_showing_them(
+    serde: Any, value: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(Serdes.string(), serde)).to("out")
+    config = {"deserialization_exception_handler": LogAndContinueExceptionHandler()}
+    with TopologyTestDriver(builder.build(), config) as driver, caplog.at_level(logging.DEBUG):
+        driver.create_input_topic("in", key_serde=Serdes.bytes(), value_serde=Serdes.bytes()).pipe_input(b"k", value)
+    assert "a record that cannot be read is dropped" in caplog.text
+    assert "topic='in', partition=0, offset=0" in caplog.text
     assert "secret" not in caplog.text
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from headrace.errors import ConfigError
 from headrace.web.application import make_application
 from headrace.web.recorder import Recorder
 from headrace.web.server import Listening, Server
+from tests.certificates import make_certificate
 from tests.web.client import served
 from tests.web.kit import FakeObserved
 
@@ -66,12 +66,7 @@ def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
 
 
 def test_it_speaks_tls(observed: FakeObserved, tmp_path: Path) -> None:
-    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject]
-    done = subprocess.run([*command, "-keyout", key, "-out", certificate], capture_output=True, check=False)
-    if done.returncode:
-        pytest.skip("openssl cannot make a certificate here")
+    certificate, key = make_certificate(tmp_path)
     server = Server(application_of(observed), Listening.at("localhost:0", certificate=certificate, key=key))
     server.start()
     try:

@@ -8,6 +8,7 @@ from headrace.sql.formats import FORMATS
 from headrace.sql.properties import WithProperties, insert_properties, sink_properties, source_properties
 from headrace.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS
 from headrace.sql.server.settings import KNOWN, is_editable
+from headrace.sql.statement_settings import NAMED, OF_STATEMENTS
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import CreateSource, Properties
 from headrace.sql.types import SqlBaseType
@@ -87,6 +88,7 @@ _SETTINGS = {
     "ksql.functions.substring.legacy.args": "SUBSTRING counts from 0",
     "ksql.functions.collect_list.limit": "how many items COLLECT_LIST keeps",
     "ksql.functions.collect_set.limit": "how many items COLLECT_SET keeps",
+    "ksql.pull.queries.enable": "whether the server answers pull queries",
     "ksql.query.pull.enable.standby.reads": "known, for programs that set it; without effect",
     "ksql.query.pull.extensions.enabled": "whether pull queries on tables may do more than ksqlDB's: JOIN, GROUP BY, "
     "HAVING, ORDER BY, OFFSET, conditions of any form",
@@ -138,10 +140,15 @@ def settings_page() -> str:
         "",
         "## Settings",
         "",
-        "Of a server by `--set` or `--config`, of a session by `SET 'name' = 'value'`. Settings of applications,",
-        "such as `commit.interval.ms`, may be given as well, with or without `ksql.streams.` before them; see",
-        "[Configuration](../guide/configuration.md). `auto.offset.reset` says where push queries begin: `latest`,",
-        "which is the default, or `earliest`.",
+        "Of a server by `--set` or `--config`, of a session or a request by `SET 'name' = 'value'` or",
+        "`streamsProperties`. A session may set those that say so, and these of the application that runs its queries,",
+        "with or without `ksql.streams.` before them; see [Configuration](../guide/configuration.md):",
+        "",
+        *(f"- `{name}`{_choices(name)}" for name in sorted(OF_STATEMENTS)),
+        "",
+        "All others, which name directories, addresses, programs, topics and credentials, are the operator's. Names",
+        "that begin with `ksql.` and are none of these are taken, and have no effect. `auto.offset.reset` says where",
+        "push queries begin: `latest`, which is the default, or `earliest`.",
         "",
         "| setting | default | session | |",
         "|---|---|---|---|",
@@ -150,6 +157,11 @@ def settings_page() -> str:
         shown = f"`{default}`" if default else ""
         lines.append(f"| `{name}` | {shown} | {'yes' if is_editable(name) else ''} | {_SETTINGS[name]} |")
     return "\n".join(lines) + "\n"
+
+
+def _choices(name: str) -> str:
+    kinds = NAMED.get(name)
+    return "" if kinds is None else f": {', '.join(f'`{kind}`' for kind in kinds)}"
 
 
 def _takes(name: str, example: str, read: Callable[[Properties], WithProperties]) -> bool:

@@ -14,6 +14,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, StreamsNotStartedError, StreamsStoppedError
 from headrace.query.metadata import HostInfo, KeyQueryMetadata, LagInfo, StreamsMetadata
 from headrace.query.node import Lease, member_metadata
+from headrace.query.peer_proof import PeerProof
 from headrace.query.requests import StateQueryRequest
 from headrace.query.results import StateQueryResult
 from headrace.query.roster import Member, Roster
@@ -100,7 +101,8 @@ class OwnViews:
             if self._place is None:
                 return {}
             if self._roster is None:
-                self._roster = Roster(self._config.application_id, self._place[0])
+                proof = PeerProof.of(self._config.http_token)
+                self._roster = Roster(self._config.application_id, self._place[0], proof)
             self._roster.refresh()
             return self._roster.live(int(time.time() * 1000), Lease().length_ms)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ class LogAndFailExceptionHandler:
     """
 
     def __call__(self, context: ErrorContext, error: Exception, /) -> Response:
-        logger.error("a record cannot be read: %s", context, exc_info=error)
+        logger.error("a record cannot be read: %s\n%s", context, _without_messages(error))
         return Response.fail(dead_letters(context, error))
 
 
@@ -37,7 +38,7 @@ class LogAndContinueExceptionHandler:
     """
 
     def __call__(self, context: ErrorContext, error: Exception, /) -> Response:
-        logger.warning("a record that cannot be read is dropped: %s", context, exc_info=error)
+        logger.warning("a record that cannot be read is dropped: %s\n%s", context, _without_messages(error))
         return Response.resume(dead_letters(context, error))
 
 
@@ -50,7 +51,7 @@ class LogAndFailProcessingExceptionHandler:
     """
 
     def __call__(self, context: ErrorContext, record: Record[Any, Any] | None, error: Exception, /) -> Response:
-        logger.error("processing failed: %s", context, exc_info=error)
+        logger.error("processing failed: %s\n%s", context, _without_messages(error))
         return Response.fail(dead_letters(context, error))
 
 
@@ -65,7 +66,7 @@ class LogAndContinueProcessingExceptionHandler:
     """
 
     def __call__(self, context: ErrorContext, record: Record[Any, Any] | None, error: Exception, /) -> Response:
-        logger.warning("processing failed, the record is dropped: %s", context, exc_info=error)
+        logger.warning("processing failed, the record is dropped: %s\n%s", context, _without_messages(error))
         return Response.resume(dead_letters(context, error))
 
 
@@ -84,3 +85,22 @@ class DefaultProductionExceptionHandler:
         if output.origin is Origin.SEND and isinstance(error, RetriableError):
             return Response.retry()
         return Response.fail(dead_letters(context, error))
+
+
+def _without_messages(error: BaseException) -> str:
+    """Returns the traceback with the types of its exceptions only: a message may quote the record.
+
+    >>> print(_without_messages(ValueError("alice has no number")))
+    ValueError (its message may quote the record, and is left out here; a dead letter has it)
+    """
+    chain: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in chain:
+        chain.append(cause)
+        cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
+    lines = []
+    for each in reversed(chain):
+        frames = traceback.format_tb(each.__traceback__)
+        lines += ["Traceback (most recent call last):\n", *frames] if frames else []
+        lines.append(f"{type(each).__qualname__}\n")
+    return f"{''.join(lines).rstrip()} (its message may quote the record, and is left out here; a dead letter has it)"

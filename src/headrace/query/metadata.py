@@ -19,6 +19,15 @@ class HostInfo:
     host: str
     port: int
 
+    @property
+    def address(self) -> str:
+        """Host and port as an address of HTTP has them.
+
+        >>> HostInfo("::1", 7070).address
+        '[::1]:7070'
+        """
+        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
     @classmethod
     def build_from_endpoint(cls, endpoint: str) -> HostInfo | None:
         """Reads ``host:port``, also with a scheme before it; None if nothing is given."""

@@ -14,6 +14,7 @@ from typing import Any
 from headrace.config import StreamsConfig
 from headrace.errors import RetriableError
 from headrace.query.metadata import HostInfo, KeyQueryMetadata, StreamsMetadata
+from headrace.query.peer_proof import PeerProof
 from headrace.query.roster import Member, Roster, active_keeper, shares
 from headrace.query.stores import ViewedStore, task_name
 from headrace.query.tail import wall_clock_ms
@@ -69,7 +70,7 @@ class ViewNode:
         self.lease = lease or Lease()
         self._clock = clock
         self._standbys = config.num_standby_replicas
-        self.roster = Roster(config.application_id, log)
+        self.roster = Roster(config.application_id, log, PeerProof.of(config.http_token))
         self.roster.create()
         self.views = Views(
             topology, config, log, directory, tasks=(), is_active=self.is_active, clock=clock, keep_unassigned=True

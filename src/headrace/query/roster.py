@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from headrace.errors import OffsetOutOfRangeError, TopicExistsError, UnknownTopicError
 from headrace.query.metadata import HostInfo
+from headrace.query.peer_proof import PeerProof
 from headrace.topics.log import TopicLog
 
 logger = logging.getLogger(__name__)
 
+_COMPLAINTS = 100
+"""So many members are complained about: who writes nonsense may do so under any number of names."""
 _LOOKED_AT = 100
 """So many of the newest records tell what a topic is."""
 
@@ -30,15 +34,66 @@ class Member:
     lags: Mapping[str, int]
     """The tasks that it keeps, and how many changes each was behind; -1 while it is being built."""
 
+    signature: str = ""
+    """What proves that it knows the token; empty where there is none."""
+
     def pack(self) -> bytes:
-        return json.dumps(
-            {"host": self.host.host, "port": self.host.port, "heartbeat": self.heartbeat_ms, "lags": dict(self.lags)}
-        ).encode()
+        return json.dumps({**self._content(), "signature": self.signature}).encode()
+
+    def _content(self) -> dict[str, object]:
+        host = self.host
+        return {"host": host.host, "port": host.port, "heartbeat": self.heartbeat_ms, "lags": dict(self.lags)}
 
     @classmethod
     def unpack(cls, member_id: str, data: bytes) -> Member:
-        found = json.loads(data)
-        return cls(member_id, HostInfo(found["host"], found["port"]), found["heartbeat"], found["lags"])
+        """Reads an announcement; raises ``ValueError`` for what is none."""
+        try:
+            found = json.loads(data)
+        except RecursionError as error:
+            message = "it is nested too deeply"
+            raise ValueError(message) from error
+        if not isinstance(found, dict):
+            message = "it is no object"
+            raise ValueError(message)
+        for name, is_right in _PARTS.items():
+            if not is_right(found.get(name)):
+                message = f"'{name}' is missing or wrong"
+                raise ValueError(message)
+        host = HostInfo(found["host"], found["port"])
+        return cls(member_id, host, found["heartbeat"], found["lags"], found.get("signature", ""))
+
+    def signed(self, proof: PeerProof, topic: str) -> Member:
+        """Returns it with a signature."""
+        return replace(self, signature=proof.sign(*self._signed_parts(topic)))
+
+    def is_signed(self, proof: PeerProof, topic: str) -> bool:
+        """Tells whether somebody has announced it who knows the token."""
+        return proof.is_signed(self.signature, *self._signed_parts(topic))
+
+    def _signed_parts(self, topic: str) -> tuple[str, ...]:
+        return ("announcement", topic, self.id, json.dumps(self._content(), sort_keys=True))
+
+
+def _is_number(found: object, low: int, high: int) -> bool:
+    return type(found) is int and low <= found <= high
+
+
+def _are_lags(found: object) -> bool:
+    return isinstance(found, dict) and all(
+        _TASK.fullmatch(task) and _is_number(lag, -1, _LARGEST) for task, lag in found.items()
+    )
+
+
+_LARGEST = (1 << 63) - 1
+_TASK = re.compile(r"[0-9]{1,9}_[0-9]{1,9}")
+_HOST = re.compile(r"[A-Za-z0-9._:%-]{1,255}")
+_PARTS: Mapping[str, Callable[[object], bool]] = {
+    "host": lambda found: isinstance(found, str) and _HOST.fullmatch(found) is not None,
+    "port": lambda found: _is_number(found, -1, 65535),
+    "heartbeat": lambda found: _is_number(found, 0, _LARGEST),
+    "lags": _are_lags,
+    "signature": lambda found: found is None or isinstance(found, str),
+}
 
 
 def roster_topic(application_id: str) -> str:
@@ -66,7 +121,7 @@ def _is_announcement(key: bytes | None, value: bytes | None) -> bool:
         return key is not None
     try:
         Member.unpack(key.decode(), value)
-    except (ValueError, KeyError, TypeError):
+    except ValueError:
         return False
     return True
 
@@ -115,11 +170,16 @@ def shares(
 
 
 class Roster:
-    """The announcements of all members, as far as they have been read."""
+    """The announcements of all members, as far as they have been read.
 
-    def __init__(self, application_id: str, log: TopicLog) -> None:
+    With a ``proof`` only those count that were made by somebody who knows the token.
+    """
+
+    def __init__(self, application_id: str, log: TopicLog, proof: PeerProof | None = None) -> None:
         self.topic = roster_topic(application_id)
         self._log = log
+        self._proof = proof
+        self._complained: set[str] = set()
         self._offset = 0
         self._members: dict[str, Member] = {}
 
@@ -130,7 +190,8 @@ class Roster:
 
     def announce(self, member: Member) -> None:
         """Says that a member is alive, and what it has."""
-        self._append(member.id, member.heartbeat_ms, member.pack())
+        signed = member if self._proof is None else member.signed(self._proof, self.topic)
+        self._append(member.id, member.heartbeat_ms, signed.pack())
 
     def leave(self, member_id: str, now_ms: int) -> None:
         """Says goodbye for a member."""
@@ -164,14 +225,26 @@ class Roster:
     def _take(self, key: bytes | None, value: bytes | None) -> None:
         if key is None:
             return
-        member_id = key.decode()
-        if value is None:
-            self._members.pop(member_id, None)
-            return
         try:
-            self._members[member_id] = Member.unpack(member_id, value)
-        except (ValueError, KeyError, TypeError):
-            logger.warning("topic '%s': the announcement of '%s' cannot be read", self.topic, member_id)
+            member_id = key.decode()
+            if value is None:
+                self._members.pop(member_id, None)
+                return
+            found = Member.unpack(member_id, value)
+        except ValueError as error:
+            self._complain(str(key[:100]), f"cannot be read: {error}")
+            return
+        if self._proof is not None and not found.is_signed(self._proof, self.topic):
+            reason = "does not prove that it knows http.token; give all processes of the application the same one"
+            self._complain(member_id, reason)
+            return
+        self._members[member_id] = found
+
+    def _complain(self, member: str, reason: str) -> None:
+        """Says once why a member's announcements are left out."""
+        if member not in self._complained and len(self._complained) < _COMPLAINTS:
+            self._complained.add(member)
+            logger.warning("topic '%s': an announcement of %s is left out, it %s", self.topic, member, reason)
 
     def live(self, now_ms: int, lease_ms: int) -> dict[str, Member]:
         """Returns the members whose last heartbeat is not longer ago than the lease."""

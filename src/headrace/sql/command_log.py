@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,6 +22,24 @@ from headrace.topics.log import TopicLog
 logger = logging.getLogger(__name__)
 
 _VERSION = 1
+
+
+def _is_mapping_of(kind: type) -> Callable[[object], bool]:
+    return lambda found: isinstance(found, dict) and all(isinstance(each, kind) for each in found.values())
+
+
+def _is_text(found: object) -> bool:
+    return isinstance(found, str)
+
+
+_PARTS: Mapping[str, Callable[[object], bool]] = {
+    "id": _is_text,
+    "statement": _is_text,
+    "settings": _is_mapping_of(object),
+    "topics": _is_mapping_of(int),
+    "schemas": _is_mapping_of(int),
+    "deletes": _is_mapping_of(str),
+}
 
 
 @dataclass(frozen=True)
@@ -61,22 +79,27 @@ class Command:
     @classmethod
     def from_bytes(cls, data: bytes) -> Command:
         """Returns the command that was written; raises ``ValueError`` if it is none of this version."""
-        content: Any = json.loads(data)
+        try:
+            content: Any = json.loads(data)
+        except RecursionError as error:
+            message = "no command: it is nested too deeply"
+            raise ValueError(message) from error
         if not isinstance(content, dict) or content.get("version") != _VERSION:
             message = f"no command of version {_VERSION}: {data[:200]!r}"
             raise ValueError(message)
-        try:
-            return cls(
-                content["statement"],
-                content["settings"],
-                content["topics"],
-                content.get("schemas", {}),
-                content.get("deletes", {}),
-                content["id"],
-            )
-        except KeyError as error:
-            message = f"the command has no {error}"
-            raise ValueError(message) from error
+        content = {"schemas": {}, "deletes": {}, **content}
+        for name, is_right in _PARTS.items():
+            if not is_right(content.get(name)):
+                message = f"the command has no '{name}', or a wrong one"
+                raise ValueError(message)
+        return cls(
+            content["statement"],
+            content["settings"],
+            content["topics"],
+            content["schemas"],
+            content["deletes"],
+            content["id"],
+        )
 
 
 def command_topic(service_id: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -81,12 +81,14 @@ class SqlEngine:
         *,
         topics: TopicDirectory | None = None,
         registry: SchemaRegistry | None = None,
+        admit: Callable[[Statement], None] | None = None,
     ) -> None:
         """Starts with an empty catalogue.
 
         - ``settings``: what SET would set.
         - ``topics``: which topics exist; without it every topic does, with one partition.
         - ``registry``: where schemas are, for formats that keep them there.
+        - ``admit``: asked before every statement; raises for one that must not be carried out here.
         """
         self.catalog = Catalog()
         self.functions = functions if functions is not None else BUILTIN_FUNCTIONS
@@ -94,6 +96,7 @@ class SqlEngine:
         self.variables: dict[str, str] = {}
         self.topics: TopicDirectory = topics if topics is not None else KnownTopics(default_partitions=1)
         self.registry = registry
+        self._admit = admit
         self.choice = SchemaChoice()
         """The registered schemas that columns were inferred from."""
         self._query_number = 0
@@ -103,7 +106,7 @@ class SqlEngine:
 
         ``schemas`` are those that columns are to be inferred from, by subject: they were when a statement was accepted.
         """
-        other = SqlEngine(self.functions, self.settings, topics=topics, registry=self.registry)
+        other = SqlEngine(self.functions, self.settings, topics=topics, registry=self.registry, admit=self._admit)
         other.choice = SchemaChoice(schemas or {})
         other.catalog, other.variables, other._query_number = self.catalog, dict(self.variables), self._query_number
         return other
@@ -158,6 +161,8 @@ class SqlEngine:
             raise failure from error
 
     def _execute(self, statement: Statement, settings: Mapping[str, object]) -> Executed:
+        if self._admit is not None:
+            self._admit(statement)
         match statement:
             case CreateSource():
                 self.catalog, message = create_source(

@@ -10,6 +10,7 @@ from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError, sugg
 from headrace.sql.expressions.literals import constant
 from headrace.sql.formats import format_named
 from headrace.sql.functions.registry import FunctionRegistry
+from headrace.sql.internal_topics import check_writable
 from headrace.sql.planning.tree import references
 from headrace.sql.schema import PSEUDO_COLUMNS, Column, Namespace
 from headrace.sql.syntax.nodes import Expression
@@ -42,6 +43,7 @@ def insert_target(name: str, catalog: Catalog) -> SourceDefinition:
     if source.window is not None:
         message = "Cannot insert values into windowed stream/table!"
         raise SqlStatementError(message)
+    check_writable(source.topic)
     return source
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
 from headrace.sql.errors import SqlStatementError
+from headrace.sql.internal_topics import check_writable
 from headrace.sql.planning.plan import QueryPlan
 from headrace.sql.planning.sources import place
 from headrace.sql.properties import WithProperties
@@ -22,6 +23,7 @@ def sink_definition(plan: QueryPlan, statement: CreateAsSelect, query_id: str) -
             f"Please use CREATE {sink.kind} AS SELECT statement instead."
         )
         raise SqlStatementError(message)
+    check_writable(sink.topic)
     return replace(sink, text=statement.text, is_derived=True, created_by=query_id)
 
 
@@ -58,4 +60,5 @@ def check_insert_target(statement: InsertInto, catalog: Catalog) -> SourceDefini
     if target.schema.headers:
         message = f"Cannot insert into {target.name} because it has header columns"
         raise SqlStatementError(message)
+    check_writable(target.topic)
     return target

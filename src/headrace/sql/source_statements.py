@@ -10,6 +10,7 @@ from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
 from headrace.sql.definitions import chosen_formats, declared_columns, define_source
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.inference import SchemaChoice, inferred_columns, register_schemas
+from headrace.sql.internal_topics import check_readable, check_writable
 from headrace.sql.properties import WithProperties, source_properties
 from headrace.sql.schema import Column, Schema
 from headrace.sql.source_checks import check_formats
@@ -28,6 +29,7 @@ def create_source(
 ) -> tuple[Catalog, str]:
     """Returns the catalogue with the new source, and what to tell."""
     given = source_properties(statement.properties)
+    check_readable(given.kafka_topic or "")
     columns = declared_columns(statement, catalog.types)
     formats = chosen_formats(given, settings)
     options = (
@@ -63,6 +65,7 @@ def _partitions(given: WithProperties, topic: str, topics: TopicDirectory) -> in
             "'REPLICAS'). For example: WITH (KAFKA_TOPIC='topic', PARTITIONS=2)"
         )
         raise SqlStatementError(message)
+    check_writable(topic)
     topics.create(topic, given.new_topic(given.partitions))
     return given.partitions
 
@@ -154,6 +157,8 @@ def drop_source(statement: DropSource, catalog: Catalog, topics: TopicDirectory)
     if statement.delete_topic and source.is_source:
         message = f"Cannot delete topic for read-only source: {source.name}"
         raise SqlStatementError(message)
+    if statement.delete_topic:
+        check_writable(source.topic)
     readers = catalog.readers(source.name)
     writers = tuple(query for query in catalog.writers(source.name) if query != source.created_by)
     if readers or writers:

@@ -53,6 +53,10 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Columns).decode
 
 
+class DamagedBlobError(LogError):
+    """Bytes are not the blob that was written; whoever knows the place says it."""
+
+
 class BlobInfo(NamedTuple):
     """What the header says."""
 
@@ -110,7 +114,7 @@ def info(blob: bytes | memoryview) -> BlobInfo:
             f"these {len(blob)} bytes are not a blob of version {_VERSION}; the log was written by another version of "
             "Headrace or is damaged"
         )
-        raise LogError(message)
+        raise DamagedBlobError(message)
     return BlobInfo(*_HEADER.unpack_from(blob)[1:])
 
 
@@ -119,7 +123,7 @@ def check(blob: bytes | memoryview) -> BlobInfo:
     head = info(blob)
     if crc32(memoryview(blob)[HEADER_BYTES:]) != head.checksum:
         message = f"a blob of {head.records} records is damaged: its checksum does not fit; restore the log from a copy"
-        raise LogError(message)
+        raise DamagedBlobError(message)
     return head
 
 
@@ -129,11 +133,15 @@ def unpack(blob: bytes | memoryview, base: int = 0) -> list[Raw]:
     >>> unpack(pack([(None, 5, b"a", b"1", ())])[:-1])
     Traceback (most recent call last):
     ...
-    headrace.errors.LogError: a blob of 1 records is damaged: its checksum does not fit; restore the log from a copy
+    headrace.topics.blob.DamagedBlobError: a blob of 1 records is damaged: its checksum does not fit; restore ...
     """
     head = check(blob)
     times, keys, values, headers, relative = _decode(memoryview(blob)[HEADER_BYTES:])
     timestamps = _numbers("q", times)
+    # The checksum does not cover the header.
+    if not len(keys) == len(timestamps) == head.records or (relative is None and head.span != head.records):
+        message = f"a blob of {len(keys)} records is damaged: its header says otherwise; restore the log from a copy"
+        raise DamagedBlobError(message)
     offsets: Iterable[int] = range(base, base + head.records)
     if relative is not None:
         offsets = [base + offset for offset in _numbers("I", relative)]

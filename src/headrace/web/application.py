@@ -54,6 +54,8 @@ def make_application(
         routes += [Route("/", assets.root), *assets.routes()]
         closing.append(console)
 
+    own_address = None if instance is None else (lambda: instance.host.address)
+
     async def description(request: Request) -> Response:
         return json_response(openapi(routes))
 
@@ -68,7 +70,9 @@ def make_application(
     application = Starlette(
         routes=routes,
         lifespan=lifespan,
-        middleware=[Middleware(Security, token=token, hosts=hosts, body_bytes=limits.body_bytes)],
+        middleware=[
+            Middleware(Security, token=token, hosts=hosts, body_bytes=limits.body_bytes, own_address=own_address)
+        ],
         exception_handlers={HTTPException: _told, Exception: _failed},
     )
     application.router.redirect_slashes = False

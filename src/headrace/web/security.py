@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import time
 from base64 import b64decode
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
@@ -12,6 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.query.http.errors import error_response
+from headrace.query.peer_proof import SCHEME, PeerProof
 
 # The console loads nothing from elsewhere and runs no code that is not one of its files.
 _PAGE_POLICY = (
@@ -36,6 +38,8 @@ class Security:
     """Refuses what must not come in; it wraps the whole application, so no route can be forgotten.
 
     ``token`` must be in every request, of all routes, unless it is None; ``user``, ``name:password``, is as good.
+    ``own_address`` tells where the other processes that share views reach this one; what they ask carries a proof made
+    for that address instead of the token, see ``headrace.query.peer_proof``.
     ``hosts`` are the names by which the server may be called: a page of a stranger whose name leads to this machine is
     not one of them. ``answer`` makes the refusals.
     """
@@ -49,9 +53,12 @@ class Security:
         hosts: Collection[str] | None = None,
         body_bytes: int = 65536,
         answer: Refusal = error_response,
+        own_address: Callable[[], str] | None = None,
     ) -> None:
         self._app = app
         self._token = None if token is None else token.encode()
+        self._proof = None if own_address is None else PeerProof.of(token)
+        self._own_address = own_address or (lambda: "")
         self._user = None if user is None else user.encode()
         self._answer = answer
         self._hosts = hosts
@@ -73,7 +80,7 @@ class Security:
         if self._hosts is not None and host not in self._hosts:
             message = f"this server is not called '{host[:100]}'; give it a token if it is to be reached by that name"
             return 421, "wrong-host", message
-        if not self._knows(headers):
+        if not self._knows(headers) and not self._is_peer(scope, headers):
             ways = [
                 *(["'Authorization: Bearer …' with the token, or it as the password"] if self._token else []),
                 *(["name and password"] if self._user else []),
@@ -108,6 +115,15 @@ class Security:
             return True
         # What a browser sends when its user is asked: the token is the password, the name does not matter.
         return self._token is not None and hmac.compare_digest(user.partition(b":")[2], self._token)
+
+    def _is_peer(self, scope: Scope, headers: Headers) -> bool:
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if self._proof is None or kind.lower() != SCHEME.lower() or scope.get("method") != "GET":
+            return False
+        path = (scope.get("raw_path") or b"").decode("latin-1").partition("?")[0]
+        query = scope.get("query_string", b"").decode("latin-1")
+        target = f"{path}?{query}" if query else path
+        return self._proof.authorizes(given.strip(), self._own_address(), target, time.time_ns() // 1_000_000)
 
     async def _refuse(self, scope: Scope, receive: Receive, send: Send, status: int, code: str, message: str) -> None:
         if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):

@@ -55,6 +55,23 @@ class Listening:
                 raise ConfigError(message)
         return cls(host.strip("[]") or "localhost", int(port), certificate, key)
 
+    def exposure(self, secret: str | None) -> str | None:
+        """Returns what is dangerous about it, given the token or password that clients must send; None for nothing.
+
+        >>> Listening("0.0.0.0", 8080).exposure(None)
+        'other machines can reach it, and everybody may use it: set a token, or a user'
+        >>> Listening("0.0.0.0", 8080).exposure("sesame")
+        'other machines can reach it, and what is sent can be read on the way: set http.tls.certificate and ...'
+        """
+        if self.is_local:
+            return None
+        if secret is None:
+            return "other machines can reach it, and everybody may use it: set a token, or a user"
+        if self.certificate is None:
+            what = "what is sent can be read on the way: set http.tls.certificate and http.tls.key"
+            return f"other machines can reach it, and {what}"
+        return None
+
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from headrace.query.views import Views
 from headrace.topics.log import TopicLog
 from headrace.web.application import make_application
 from headrace.web.server import Listening, Server
+
+logger = logging.getLogger(__name__)
 
 
 class NodeInstance:
@@ -72,6 +75,8 @@ def serve_views(node: ViewNode) -> Server:
         further=_Health(node).routes(),
     )
     server = Server(application, listening)
+    if (danger := listening.exposure(config.http_token)) is not None:
+        logger.warning("%s: %s", server.url, danger)
     server.start()
     return server
 

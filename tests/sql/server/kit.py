@@ -11,8 +11,7 @@ from typing import Any
 import httpx
 
 from headrace import EmbeddedLog
-from headrace.app.engine import EngineFactory
-from headrace.app.engine import local_engine
+from headrace.app.engine import EngineFactory, local_engine
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.server.sql_server import SqlServer
 from headrace.topics.log import Raw, TopicLog
@@ -27,7 +26,7 @@ class SqlPlace:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.log: TopicLog = EmbeddedLog(directory / "log", sync="none")
-        self._clients: list[Client] = []
+        self.clients: list[Client] = []
 
     def server(
         self, settings: Mapping[str, Any] | None = None, *, engine: EngineFactory | None = local_engine
@@ -35,11 +34,11 @@ class SqlPlace:
         given = {"state.dir": str(self.directory), "log.sync": "none", **(settings or {})}
         server = SqlServer(given, listen="localhost:0", log=self.log, engine=engine).start()
         client = Client(server)
-        self._clients.append(client)
+        self.clients.append(client)
         return client
 
     def close(self) -> None:
-        for client in self._clients:
+        for client in self.clients:
             client.close()
         self.log.close()
 

@@ -191,15 +191,17 @@ def test_push_query_that_is_ended_elsewhere_ends_the_script(filled: Client) -> N
     assert not filled.server.service.engine.catalog.types
 
 
-def test_secrets_of_a_query_are_not_shown(filled: Client) -> None:
+def test_secrets_of_a_query_are_not_shown(place: SqlPlace) -> None:
     secret = {"ksql.streams.producer.sasl.password": "sesame"}
-    filled.ksql("CREATE STREAM COPY AS SELECT * FROM ORDERS;", streamsProperties=secret)
-    assert filled.server.service.engine.catalog.queries["CSAS_COPY_1"].settings.items() >= secret.items()
-    explained = filled.ksql("EXPLAIN CSAS_COPY_1;")[0]["queryDescription"]
+    client = place.server(secret)
+    run(client, MADE)
+    client.ksql("CREATE STREAM COPY AS SELECT * FROM ORDERS;")
+    assert client.server.service.engine.catalog.queries["CSAS_COPY_1"].settings.items() >= secret.items()
+    explained = client.ksql("EXPLAIN CSAS_COPY_1;")[0]["queryDescription"]
     assert explained["overriddenProperties"]["ksql.streams.producer.sasl.password"] == "[hidden]"
-    listed = json.dumps(filled.ksql("SHOW PROPERTIES;", streamsProperties=secret))
+    listed = json.dumps(client.ksql("SHOW PROPERTIES;"))
     assert "[hidden]" in listed
-    shown = filled.http.get("/console/api/queries/CSAS_COPY_1").text
+    shown = client.http.get("/console/api/queries/CSAS_COPY_1").text
     assert "sesame" not in json.dumps(explained) + listed + shown
 
 

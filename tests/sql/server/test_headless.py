@@ -48,6 +48,39 @@ def test_file_runs_at_every_start(place: SqlPlace, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/ksql", '{"ksql": "SHOW STREAMS;"}'),
+        ("/ksql/terminate", '{"deleteTopicList": [".*"]}'),
+        ("/inserts-stream", '{"target": "S"}\n{"V": "a"}'),
+    ],
+)
+def test_server_of_a_file_is_read_only(place: SqlPlace, tmp_path: Path, path: str, body: str) -> None:
+    statements = tmp_path / "queries.sql"
+    statements.write_text(STATEMENTS)
+    client = Client(_server(place, statements))
+    try:
+        topics = place.log.topics()
+        found = client.http.post(path, content=body)
+        assert (found.status_code, found.json()["error_code"]) == (400, 40000)
+        assert "read-only" in found.json()["message"]
+        assert client.server.service.engine.catalog.queries.keys() == {"CTAS_N_0"}
+        assert client.server.host.status("CTAS_N_0").state.name == "RUNNING"
+        assert (place.log.topics(), client.records("s")) == (topics, [])
+        read = client.http.post("/query", json={"ksql": "SELECT * FROM N;"})
+        assert read.status_code == 200
+    finally:
+        client.close()
+
+
+def test_functions_of_a_file_come_from_modules_that_the_server_trusts(place: SqlPlace, tmp_path: Path) -> None:
+    path = tmp_path / "queries.sql"
+    path.write_text("CREATE FUNCTION Q AS 'headrace.sql.types:quoted';" + STATEMENTS)
+    with pytest.raises(SqlStatementError, match=r"start it with --set ksql\.functions\.python\.modules"):
+        _server(place, path)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "SET 'no.such.setting' = '1';" + STATEMENTS,

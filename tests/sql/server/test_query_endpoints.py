@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 import threading
 import time
 from base64 import b64decode
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -136,3 +139,40 @@ def test_websocket_tells_what_is_wrong(filled: Client) -> None:
 def test_only_one_query_can_be_read(filled: Client, text: str) -> None:
     status, error = filled.error(text, "/query")
     assert (status, error["@type"], error["error_code"]) == (400, "statement_error", 40001)
+
+
+@pytest.mark.parametrize("leaving", ["closed", "aborted"])
+def test_websocket_notices_that_its_client_has_gone(client: Client, leaving: str) -> None:
+    client.ksql(SETUP)
+    # No row ever comes, so nothing is sent that could fail.
+    request = json.dumps({"ksql": "SELECT K, V FROM S EMIT CHANGES;"})
+    url = f"{client.server.url.replace('http', 'ws')}/ws/query?request={quote(request)}"
+    with connect(url) as opened:
+        assert json.loads(opened.recv(SOON.total_seconds()))
+        assert len(client.server.service.open_queries.push_queries()) == 1
+        if leaving == "aborted":
+            opened.socket.shutdown(socket.SHUT_RDWR)
+    _wait_until_closed(client)
+
+
+@pytest.mark.parametrize("path", ["/query", "/query-stream", "/console/api/run"])
+def test_query_whose_client_left_before_the_answer_began_is_ended(client: Client, path: str) -> None:
+    client.ksql(SETUP)
+    text = "SELECT K, V FROM S EMIT CHANGES;"
+    body = json.dumps({"ksql": text, "sql": text}).encode()
+
+    async def ask() -> None:
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive() -> Any:
+            return next(messages, {"type": "http.disconnect"})
+
+        async def send(_message: Any) -> None:
+            return
+
+        headers = [(b"host", b"localhost")]
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
+        await client.server.application(scope, receive, send)
+
+    asyncio.run(ask())
+    _wait_until_closed(client)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import ssl
+from pathlib import Path
 
+import httpx
 import pytest
 
 from headrace.app.engine import local_engine
 from headrace.sql.server.sql_server import SqlServer
+from tests.certificates import make_certificate
 from tests.sql.server.kit import Client, SqlPlace
 
 ORDERS = (
@@ -340,3 +344,20 @@ def test_an_excerpt_has_no_secrets_of_a_connector(client: Client) -> None:
     _, error = client.error("CREATE SINK CONNECTOR c WITH ('connector.class' = 'Db', 'db.password' = 'hidden');")
     assert "hidden" not in json.dumps(error)
     assert error["excerpt"].startswith("CREATE SINK CONNECTOR c")
+
+
+def test_server_speaks_tls_and_takes_its_token_from_the_settings(
+    place: SqlPlace, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    certificate, key = make_certificate(tmp_path)
+    settings = {"state.dir": str(place.directory), "log.sync": "none", "http.token": "sesame"}
+    tls = {"http.tls.certificate": str(certificate), "http.tls.key": str(key)}
+    for given, listen in ((settings, "0.0.0.0:0"), (settings | tls, "0.0.0.0:0"), (settings | tls, "localhost:0")):
+        with SqlServer(given, listen=listen, log=place.log, engine=local_engine) as server:
+            verify = ssl.create_default_context(cafile=certificate)
+            assert httpx.get(f"{server.url}/info", verify=verify).status_code == 401
+            headers = {"Authorization": "Bearer sesame"}
+            assert httpx.get(f"{server.url}/info", verify=verify, headers=headers).status_code == 200
+            assert server.url.startswith("https://" if "http.tls.key" in given else "http://")
+    # Only the first of them says that what it is sent can be read on the way.
+    assert caplog.text.count("can be read on the way: set http.tls.certificate") == 1

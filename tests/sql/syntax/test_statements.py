@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import Position, SqlParseError
 from headrace.sql.syntax.nodes import ColumnReference, Literal
 from headrace.sql.syntax.parser import parse, parse_statement, split
@@ -218,3 +219,16 @@ def test_errors_show_place_and_statement(text: str, message: str) -> None:
         parse(text)
     assert message in str(caught.value)
     assert f"Statement: {text.rpartition(chr(10))[2]}" in str(caught.value)
+
+
+@pytest.mark.parametrize("number", ["1000000000", "9223372036854775807"])
+def test_durations_that_are_too_long_have_a_place(number: str) -> None:
+    with pytest.raises(SqlParseError, match=f"A duration of {number} DAYS is too long") as caught:
+        parse(f"SELECT k, COUNT(*) FROM s WINDOW TUMBLING (SIZE {number} DAYS) GROUP BY k;")
+    assert caught.value.position is not None
+    engine = SqlEngine()
+    with pytest.raises(SqlParseError, match="is too long"):
+        engine.execute(
+            "CREATE STREAM s (k STRING KEY) WITH (KAFKA_TOPIC='s', FORMAT='KAFKA', WINDOW_TYPE='TUMBLING', "
+            f"WINDOW_SIZE='{number} DAYS');"
+        )

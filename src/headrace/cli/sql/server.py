@@ -59,6 +59,7 @@ def server(
       headrace sql server
       headrace sql server --listen localhost:9088 --set ksql.service.id=shop_
       headrace sql server --queries-file orders.sql
+      headrace sql server --listen 0.0.0.0:8088 --set http.tls.certificate=cert.pem --set http.tls.key=key.pem
     """
     # Imported here: the packages for serving are optional.
     try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
 
 from headrace.errors import OffsetOutOfRangeError
 from headrace.query.browsing import StoreChange, Subscription
-from headrace.query.http.errors import RequestError
+from headrace.query.http.errors import RequestError, unavailable
 from headrace.query.http.hub import Batch, Hub, Message, Subscriber, id_of, messages_of, offsets_of
 from headrace.query.http.instance import Instance
 from headrace.query.http.limits import Limits
@@ -19,12 +21,37 @@ from headrace.windows import Windowed
 
 _BEAT_SECONDS = 15.0
 _MAX_RECORDS = 1000
+_OBJECT_BYTES = 200
+"""What a message takes besides its text."""
+
+
+class SnapshotBudget:
+    """The bytes of all snapshots that wait to be sent; any thread may call it."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self.taken = 0
+
+    def take(self, size: int) -> None:
+        """Sets bytes aside; raises if there are too many."""
+        with self._lock:
+            if self.taken + size > self._limit:
+                message = f"snapshots of {self.taken} bytes wait for their clients already; ask again, or page by page"
+                raise unavailable(message, "too-many-snapshots")
+            self.taken += size
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self.taken -= size
 
 
 class Follower:
     """Made for one client. ``open`` does what may be refused; ``batches`` goes on until the client or we leave."""
 
-    def __init__(self, instance: Instance, views: Views, hub: Hub, store: str, limits: Limits) -> None:
+    def __init__(
+        self, instance: Instance, views: Views, hub: Hub, store: str, limits: Limits, budget: SnapshotBudget
+    ) -> None:
         self._instance = instance
         self._views = views
         self._hub = hub
@@ -33,7 +60,9 @@ class Follower:
         self._subscriber = Subscriber(limits.queued_bytes)
         self._missed: Subscription | None = None
         self._joined: dict[int, int] = {}
-        self._rows: list[Message] = []
+        self._rows: deque[Message] = deque()
+        self._budget = budget
+        self._reserved = 0
 
     @property
     def is_slow(self) -> bool:
@@ -88,17 +117,19 @@ class Follower:
                 if len(self._rows) >= self._limits.scanned_rows:
                     message = f"the store has more than {self._limits.scanned_rows} rows; read it page by page"
                     raise RequestError(413, "too-large", message)
-                self._rows.append(Message(part[1], -1, "", _row(row, part[1])))
+                made = Message(part[1], -1, "", _row(row, part[1]))
+                self._reserve(_size(made))
+                self._rows.append(made)
         finally:
             found.close()
 
     async def batches(self) -> AsyncIterator[Batch | None]:
         """Yields what there is; None now and then, to see whether the client is still there."""
-        for start in range(0, len(self._rows), _MAX_RECORDS):
-            several = self._rows[start : start + _MAX_RECORDS]
+        while self._rows:
+            several = [self._rows.popleft() for _ in range(min(len(self._rows), _MAX_RECORDS))]
             events = b"".join(_snapshot_event(each) for each in several)
             yield Batch(tuple(several), events)
-        self._rows.clear()
+            self._give_back(sum(map(_size, several)))
         while self._missed is not None:
             missed = await asyncio.to_thread(self._read_missed)
             if missed is not None and missed.messages:
@@ -136,8 +167,26 @@ class Follower:
     def _is_missed(self, change: StoreChange) -> bool:
         return change.offset < self._joined[change.partition]
 
+    def _reserve(self, size: int) -> None:
+        self._budget.take(size)
+        self._reserved += size
+
+    def _give_back(self, size: int) -> None:
+        # Closed meanwhile: then all of it was given back.
+        size = min(size, self._reserved)
+        self._reserved -= size
+        self._budget.give_back(size)
+
     def close(self) -> None:
+        """Leaves the hub, and gives the rest of the snapshot back; a second call does nothing."""
         self._hub.leave(self._subscriber)
+        self._rows.clear()
+        self._give_back(self._reserved)
+
+
+def _size(message: Message) -> int:
+    # The end of the snapshot is not one of its rows.
+    return len(message.data) + _OBJECT_BYTES if message.partition >= 0 else 0
 
 
 def _row(row: Any, partition: int) -> str:

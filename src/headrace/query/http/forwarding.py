@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import ssl
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +13,7 @@ import httpx
 
 from headrace.query.http.errors import RequestError, unavailable
 from headrace.query.metadata import HostInfo
+from headrace.query.peer_proof import PeerProof
 
 FORWARDED = "Headrace-Forwarded"
 """Set on what one instance asks another: that one answers itself, or not at all."""
@@ -30,14 +33,16 @@ class Peers:
 
     def __init__(self, *, token: str | None = None, secure: bool = False, timeout_seconds: float = 5.0) -> None:
         self._scheme = "https" if secure else "http"
-        self._headers = {FORWARDED: "1"} | ({} if token is None else {"Authorization": f"Bearer {token}"})
+        self._proof = PeerProof.of(token)
+        self._secure = secure
         self._timeout = timeout_seconds
         self._client: httpx.AsyncClient | None = None
 
     def _open(self) -> httpx.AsyncClient:
         # Made in the loop that uses it. A certificate is checked as the machine checks all others.
         if self._client is None:
-            self._client = httpx.AsyncClient(timeout=self._timeout, trust_env=False)
+            verify = ssl.create_default_context() if self._secure else False
+            self._client = httpx.AsyncClient(timeout=self._timeout, trust_env=False, verify=verify)
         return self._client
 
     async def ask(
@@ -51,19 +56,23 @@ class Peers:
     ) -> Forwarded:
         """Asks one host after the other until one answers."""
         tried = []
-        headers = self._headers | ({} if bound is None else {"Headrace-Position": bound})
         for host in hosts:
-            url = f"{self._scheme}://{_address(host)}{path}"
+            url = httpx.URL(f"{self._scheme}://{host.address}{path}", params=dict(parameters))
+            headers = {FORWARDED: "1"} | ({} if bound is None else {"Headrace-Position": bound})
+            if self._proof is not None:
+                now_ms = time.time_ns() // 1_000_000
+                headers["Authorization"] = self._proof.authorization(host.address, url.raw_path.decode(), now_ms)
             try:
-                answer = await self._open().get(
-                    url, params=dict(parameters), headers=headers, timeout=self._timeout + wait_ms / 1000
-                )
+                answer = await self._open().get(url, headers=headers, timeout=self._timeout + wait_ms / 1000)
                 body = answer.json()
+                if not isinstance(body, dict):
+                    tried.append(f"{host.address} (no object)")
+                    continue
             except (httpx.HTTPError, ValueError) as error:
-                tried.append(f"{host.host}:{host.port} ({type(error).__name__})")
+                tried.append(f"{host.address} ({type(error).__name__})")
                 continue
             if answer.status_code == 503 and host is not hosts[-1]:
-                tried.append(f"{host.host}:{host.port} (503)")
+                tried.append(f"{host.address} (503)")
                 continue
             return Forwarded(answer.status_code, body, answer.headers)
         names = ", ".join(tried) or "nobody is known who has it"
@@ -84,8 +93,3 @@ def raise_for(answer: Forwarded) -> None:
     retry = {"Retry-After": "1"} if answer.status == 503 else {}
     text = error.get("message") or json.dumps(answer.body)[:200]
     raise RequestError(answer.status, str(error.get("code", "failed")), str(text), retry)
-
-
-def _address(host: HostInfo) -> str:
-    name = f"[{host.host}]" if ":" in host.host else host.host
-    return f"{name}:{host.port}"

@@ -25,5 +25,7 @@ class Limits:
     """Clients that follow changes at once."""
     queued_bytes: int = 4 * 1024 * 1024
     """What may wait for one slow subscriber before it is sent away; it comes back where it was."""
+    snapshot_bytes: int = 256 * 1024 * 1024
+    """What the snapshots of all subscribers together may take until they are sent."""
     connections: int = 1000
     """Connections at once."""

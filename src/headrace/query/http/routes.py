@@ -10,22 +10,23 @@ from urllib.parse import quote
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from headrace.errors import StateStoreMigratedError, StreamsRebalancingError
 from headrace.query.browsing import Subscription
 from headrace.query.http.answering import Answer, Answering, KeyQuestion, RangeQuestion
 from headrace.query.http.cursors import Cursor
 from headrace.query.http.errors import RequestError, bad_request, explained, unavailable
-from headrace.query.http.following import Follower, name_of
+from headrace.query.http.following import Follower, SnapshotBudget, name_of
 from headrace.query.http.forwarding import FORWARDED, Forwarded, Peers, raise_for
 from headrace.query.http.handling import Handler, answered
 from headrace.query.http.hub import Batch, Hub
 from headrace.query.http.instance import Instance
 from headrace.query.http.limits import Limits
 from headrace.query.http.parameters import check_names, choice, flag, number, position_of, position_text
+from headrace.query.http.streams import HeldResponse, until_gone
 from headrace.query.http.values import to_json
 from headrace.query.position import Position
 from headrace.query.views import Views
@@ -55,7 +56,8 @@ class StoreRoutes:
         self._limits = limits or Limits()
         self._peers = Peers(token=token, secure=secure)
         self._hubs: dict[str, Hub] = {}
-        self._followers = 0
+        self._followers: set[Follower] = set()
+        self._snapshots = SnapshotBudget(self._limits.snapshot_bytes)
         self._closed = False
         self._waiters: CapacityLimiter | None = None
         self._found: Answering | None = None
@@ -250,42 +252,40 @@ class StoreRoutes:
         last_id = connection.headers.get("Last-Event-ID") or parameters.get("last_event_id") or None
         views = (await self._answering()).views
         views.viewed(store)
-        if self._closed or self._followers >= self._limits.subscribers:
-            message = f"{self._followers} clients follow changes already, and that is the limit; try again later"
+        if self._closed or len(self._followers) >= self._limits.subscribers:
+            message = f"{len(self._followers)} clients follow changes already, and that is the limit; try again later"
             raise unavailable(message, "too-many-subscribers")
-        self._followers += 1
+        hub = self._hubs.get(store)
+        if hub is None:
+            log = self._instance.log
+            hub = self._hubs[store] = Hub(lambda: Subscription(views, log, store), store)
+        follower = Follower(self._instance, views, hub, store, self._limits, self._snapshots)
+        self._followers.add(follower)
         try:
-            hub = self._hubs.get(store)
-            if hub is None:
-                log = self._instance.log
-                hub = self._hubs[store] = Hub(lambda: Subscription(views, log, store), store)
-            follower = Follower(self._instance, views, hub, store, self._limits)
             loop = asyncio.get_running_loop()
             await to_thread.run_sync(lambda: follower.open(loop, snapshot=snapshot, last_id=last_id))
         except BaseException:
-            self._followers -= 1
+            self._leave(follower)
             raise
         return follower
 
     def _leave(self, follower: Follower) -> None:
-        self._followers -= 1
+        """Forgets a follower; a second call does nothing."""
+        self._followers.discard(follower)
         follower.close()
 
     async def changes(self, request: Request) -> Response:
         follower = await self._follow(request)
 
         async def events() -> AsyncIterator[bytes]:
-            try:
-                yield b": changes\n\n"
-                async for batch in follower.batches():
-                    yield b": \n\n" if batch is None else batch.events
-                if follower.is_slow:
-                    yield b'event: error\ndata: {"code":"too-slow"}\n\n'
-            finally:
-                self._leave(follower)
+            yield b": changes\n\n"
+            async for batch in follower.batches():
+                yield b": \n\n" if batch is None else batch.events
+            if follower.is_slow:
+                yield b'event: error\ndata: {"code":"too-slow"}\n\n'
 
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
+        return HeldResponse(events(), lambda: self._leave(follower), media_type="text/event-stream", headers=headers)
 
     async def changes_socket(self, socket: WebSocket) -> None:
         try:
@@ -297,7 +297,7 @@ class StoreRoutes:
             await socket.send_denial_response(known.response())
             return
         await socket.accept()
-        reading = asyncio.create_task(_until_gone(socket))
+        reading = asyncio.create_task(until_gone(socket))
         sending = asyncio.create_task(_send_all(socket, follower))
         try:
             await asyncio.wait({reading, sending}, return_when=asyncio.FIRST_COMPLETED)
@@ -399,15 +399,6 @@ def _rows(answering: Answering, store: str) -> int | None:
         return sum(count() for count in counts if count is not None) if all(counts) else None
     finally:
         reader.release()
-
-
-async def _until_gone(socket: WebSocket) -> None:
-    """Reads what a client sends, which is nothing that matters, until it leaves."""
-    try:
-        while (await socket.receive())["type"] != "websocket.disconnect":
-            pass
-    except (WebSocketDisconnect, RuntimeError):
-        return
 
 
 async def _send_all(socket: WebSocket, follower: Follower) -> None:

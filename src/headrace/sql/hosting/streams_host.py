@@ -24,13 +24,11 @@ from headrace.metrics.names import Metrics
 from headrace.sql.hosting.host import QueryState, QueryStatus
 from headrace.sql.hosting.shared_waiting import SharedWaiting
 from headrace.sql.persistent import PersistentQuery
+from headrace.sql.statement_settings import STREAMS_PREFIX, streams_value
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
 
 logger = logging.getLogger(__name__)
-
-STREAMS_PREFIX = "ksql.streams."
-"""Settings with this prefix are those of the applications that run queries."""
 
 SHUTDOWN_TIMEOUT_MS = "ksql.streams.shutdown.timeout.ms"
 """The setting of how long the end of a query waits for its micro-batch, before that is cancelled."""
@@ -66,6 +64,7 @@ def streams_settings(settings: Mapping[str, object]) -> dict[str, object]:
             found.setdefault(name.removeprefix(STREAMS_PREFIX), value)
         elif not name.startswith("ksql."):
             found[name] = value
+    found = {name: streams_value(name, value) for name, value in found.items()}
     # Applications know it as one of the consumers that they would have with Kafka.
     reset = found.pop("auto.offset.reset", None)
     return found if reset is None else {**found, "consumer.auto.offset.reset": reset}

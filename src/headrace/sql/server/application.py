@@ -60,7 +60,7 @@ def sql_application(
         routes=[
             *statement_routes(service, statements, accepts=accepts_statements),
             *query_routes(endpoint),
-            *insert_routes(service, statements),
+            *insert_routes(service, statements, accepts=accepts_statements),
             *information_routes(service),
             *websocket_routes(endpoint),
             *console.routes(),

@@ -23,8 +23,9 @@ from headrace.sql.leftovers import Leftovers
 from headrace.sql.log_topics import LogTopics, ProposedTopics, RecordedTopics
 from headrace.sql.results import QueryContext
 from headrace.sql.server.open_queries import OpenQueries
+from headrace.sql.server.settings import FUNCTION_MODULES, check_function_module, refusal
 from headrace.sql.syntax.parser import parse_statement
-from headrace.sql.syntax.statements import ControlQuery, Statement
+from headrace.sql.syntax.statements import ControlQuery, CreateFunction, RunScript, SetProperty, Statement
 from headrace.sql.tables import open_tables
 from headrace.sql.topic_directory import NewTopic
 from headrace.topics.log import TopicLog
@@ -65,7 +66,8 @@ class SqlService:
         self.service_id = service_id
         self.connect = connect
         """The worker for connectors; it stays open as well."""
-        self.engine = SqlEngine(functions, settings, topics=LogTopics(log), registry=registry)
+        self._function_modules = str((settings or {}).get(FUNCTION_MODULES, ""))
+        self.engine = SqlEngine(functions, settings, topics=LogTopics(log), registry=registry, admit=self._admit)
         self.paused: frozenset[str] = frozenset()
         """The queries that were paused."""
         self.failed_commands = 0
@@ -85,6 +87,19 @@ class SqlService:
         self._thread = threading.Thread(target=self._follow, name="headrace-sql-commands", daemon=True)
         self.tables = open_tables(log, directory / "views")
         self._leftovers = Leftovers(directory / "transient")
+
+    def _admit(self, statement: Statement) -> None:
+        """Raises for what no server carries out, whoever has written it to the command topic."""
+        match statement:
+            case CreateFunction():
+                check_function_module(statement.target, self._function_modules)
+            case SetProperty():
+                found = refusal(statement.name, statement.value)
+                if found is not None:
+                    raise SqlStatementError(found, position=statement.position, statement=statement.text)
+            case RunScript():
+                message = "RUN SCRIPT is for prompts: a server reads no files for its clients."
+                raise SqlStatementError(message, position=statement.position, statement=statement.text)
 
     def start(self) -> None:
         """Carries out all commands that are there, starts the queries that are left, and follows."""
@@ -236,7 +251,7 @@ class SqlService:
             if isinstance(statement, ControlQuery) and statement.action != "TERMINATE":
                 return Outcome(offset, self._control(statement, running=running))
             trial = self.engine.trial(RecordedTopics(dict(command.topics)), command.schemas)
-            done = trial.execute(statement, command.settings)[0]
+            done = trial.execute(statement, self._permitted(offset, command))[0]
         except SqlError as error:
             # Two servers wrote at once what does not go together; all of them come to the same end.
             logger.warning("%s, offset %d: %s was left out: %s", self._commands.topic, offset, command.text, error)
@@ -252,6 +267,17 @@ class SqlService:
             left = {topic: known for topic, known in self._deleted.items() if topic not in command.topics}
             self._deleted = {**left, **command.deletes}
         return Outcome(offset, done)
+
+    def _permitted(self, offset: int, command: Command) -> dict[str, object]:
+        """Returns the settings of a command without those that no statement may give."""
+        found: dict[str, object] = {}
+        for name, value in command.settings.items():
+            reason = refusal(name, value)
+            if reason is None:
+                found[name] = value
+            else:
+                logger.warning("%s, offset %d: '%s' is not set: %s", self._commands.topic, offset, name, reason)
+        return found
 
     def _become(self, trial: SqlEngine, *, running: bool = True) -> None:
         before = self.engine.catalog

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import cache
+
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, did_you_mean
+from headrace.settings import CLIENT_SETTINGS, PREFIXES
 from headrace.sql.connect.settings import DEFAULTS as CONNECT
+from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.literals import DEFAULT_TIMEOUT_MS, TIMEOUT_MS
 from headrace.sql.hosting.streams_host import SHUTDOWN_TIMEOUT_MS
-from headrace.sql.server.errors import BAD_REQUEST, BAD_STATEMENT, RequestError
+from headrace.sql.pull.checks import PULL_QUERIES
+from headrace.sql.server.errors import BAD_REQUEST, RequestError
+from headrace.sql.statement_settings import NAMED, OF_STATEMENTS, STREAMS_PREFIX, streams_value
 
 FUNCTION_MODULES = "ksql.functions.python.modules"
 """The modules from which clients may make functions: names with commas between, ``*`` for all, by default none."""
@@ -16,6 +23,7 @@ KNOWN: dict[str, str] = {
     FUNCTION_MODULES: "",
     TIMEOUT_MS: str(DEFAULT_TIMEOUT_MS),
     SHUTDOWN_TIMEOUT_MS: "5000",
+    PULL_QUERIES: "true",
     "ksql.service.id": "default_",
     "ksql.output.topic.name.prefix": "",
     "ksql.persistence.default.format.key": "KAFKA",
@@ -41,15 +49,30 @@ KNOWN: dict[str, str] = {
 }
 """Settings of the language, with their defaults."""
 
-_FIXED = frozenset(
-    {FUNCTION_MODULES, TIMEOUT_MS, SHUTDOWN_TIMEOUT_MS, "ksql.service.id", "ksql.schema.registry.url", *CONNECT}
+_OPERATORS = frozenset(
+    {
+        FUNCTION_MODULES,
+        TIMEOUT_MS,
+        SHUTDOWN_TIMEOUT_MS,
+        PULL_QUERIES,
+        "ksql.service.id",
+        "ksql.schema.registry.url",
+        *CONNECT,
+    }
 )
-"""What a request cannot set."""
+"""Settings of the language that only the operator gives, when a server is started."""
 _SECRET = ("password", "secret", "jaas", "user.info", "credentials")
 """Parts of the names of settings that nobody is shown."""
 _HIDDEN = "[hidden]"
-_PREFIXES = ("ksql.streams.", "ksql.functions.", "ksql.query.", "consumer.", "producer.", "main.consumer.", "spark.")
-_CONSUMER = frozenset({"auto.offset.reset"})
+
+
+def statement_settings() -> list[str]:
+    """Returns the names of all settings that statements and requests may give.
+
+    >>> [name for name in statement_settings() if "offset.reset" in name]
+    ['auto.offset.reset', 'consumer.auto.offset.reset', 'ksql.streams.auto.offset.reset', ...]
+    """
+    return sorted({*OF_STATEMENTS, *KNOWN} - _OPERATORS)
 
 
 def is_known(name: str) -> bool:
@@ -58,22 +81,31 @@ def is_known(name: str) -> bool:
     >>> is_known("auto.offset.reset"), is_known("num.standby.replicas"), is_known("auto.ofset.reset")
     (True, True, False)
     """
-    if name in KNOWN or name in _CONSUMER or name.startswith(_PREFIXES):
+    plain = name.removeprefix(STREAMS_PREFIX)
+    if name in KNOWN or plain in OF_STATEMENTS or plain in _streams_names():
+        return True
+    if plain in CLIENT_SETTINGS or plain.startswith(PREFIXES):
         return True
     # ksqlDB has many more of its own, which mean nothing here; a program that sets them must still run.
-    return name.startswith("ksql.") or _is_of_streams(name)
+    return name == plain and name.startswith("ksql.")
 
 
-def _is_of_streams(name: str) -> bool:
-    return name in StreamsConfig().to_mapping() or name in _ALIASES
-
-
-_ALIASES = frozenset({"cache.max.bytes.buffering", "bootstrap.servers", "commit.interval.ms"})
+@cache
+def _streams_names() -> frozenset[str]:
+    known = (each.metadata["setting"] for each in fields(StreamsConfig) if "setting" in each.metadata)
+    return frozenset({name for setting in known for name in (setting.key, *setting.aliases)})
 
 
 def is_editable(name: str) -> bool:
-    """Tells whether a client may set it."""
-    return name not in _FIXED
+    """Tells whether a client may set it.
+
+    >>> is_editable("commit.interval.ms"), is_editable("ksql.streams.state.dir"), is_editable("spark.pyspark.python")
+    (True, False, False)
+    """
+    if name in KNOWN:
+        return name not in _OPERATORS
+    plain = name.removeprefix(STREAMS_PREFIX)
+    return plain in OF_STATEMENTS or (name == plain and name.startswith("ksql."))
 
 
 def shown_value(name: str, value: object) -> object:
@@ -89,26 +121,40 @@ def shown_value(name: str, value: object) -> object:
 
 def check_setting(name: str, value: object) -> None:
     """Raises ``RequestError`` if a client may not set this."""
+    found = refusal(name, value)
+    if found is not None:
+        raise RequestError(BAD_REQUEST, found)
+
+
+def refusal(name: str, value: object) -> str | None:
+    """Returns why a client may not set this; None if it may.
+
+    >>> refusal("spark.pyspark.python", "/tmp/python")
+    "Cannot override property 'spark.pyspark.python': it is a setting of the server, given when it is started..."
+    """
     if not is_known(name):
-        names = [*KNOWN, *_CONSUMER, *StreamsConfig().to_mapping()]
-        hint = did_you_mean(name, names)
-        message = f"Not recognizable as ksql, streams, consumer, or producer property: '{name}'{hint}"
-        raise RequestError(BAD_REQUEST, message)
+        hint = did_you_mean(name, [*KNOWN, *OF_STATEMENTS, *_streams_names()])
+        return f"Not recognizable as ksql, streams, consumer, or producer property: '{name}'{hint}"
     if not is_editable(name):
-        raise RequestError(BAD_REQUEST, f"Cannot override property '{name}': it is a setting of the server")
-    plain = name.removeprefix("ksql.streams.")
-    if plain == "auto.offset.reset" and str(value).lower() not in ("earliest", "latest", "none"):
-        message = f"Invalid value {value} for property {plain}: String must be one of: earliest, latest, none"
-        raise RequestError(BAD_REQUEST, message)
-    if _is_of_streams(plain):
+        return (
+            f"Cannot override property '{name}': it is a setting of the server, given when it is started; "
+            f"statements and requests may set {', '.join(statement_settings())}"
+        )
+    plain = name.removeprefix(STREAMS_PREFIX)
+    if plain.endswith("auto.offset.reset") and str(value).lower() not in ("earliest", "latest", "none"):
+        return f"Invalid value {value} for property {plain}: String must be one of: earliest, latest, none"
+    if plain in NAMED and (not isinstance(value, str) or streams_value(plain, value) is value):
+        return f"Invalid value {value} for property {plain}: String must be one of: {', '.join(NAMED[plain])}"
+    if plain in OF_STATEMENTS and not plain.endswith("auto.offset.reset"):
         try:
-            StreamsConfig.of({plain: value})
+            StreamsConfig.of({plain: streams_value(plain, value)})
         except ConfigError as error:
-            raise RequestError(BAD_REQUEST, f"Invalid value {value} for property {plain}: {error}") from error
+            return f"Invalid value {value} for property {plain}: {error}"
+    return None
 
 
 def check_function_module(target: str, allowed: str) -> None:
-    """Raises ``RequestError`` if clients may not make functions from the module of ``module:name``.
+    """Raises ``SqlStatementError`` if functions may not be made from the module of ``module:name``.
 
     Whoever imports a module runs its code, so a server does it only for modules that it was told to trust.
 
@@ -116,7 +162,7 @@ def check_function_module(target: str, allowed: str) -> None:
     >>> check_function_module("os:system", "shop")
     Traceback (most recent call last):
     ...
-    headrace.sql.server.errors.RequestError: functions of the module 'os' are not allowed on this server; ...
+    headrace.sql.errors.SqlStatementError: functions of the module 'os' are not allowed on this server; ...
     """
     module = target.partition(":")[0]
     names = [name.strip() for name in allowed.split(",") if name.strip()]
@@ -125,4 +171,4 @@ def check_function_module(target: str, allowed: str) -> None:
             f"functions of the module '{module}' are not allowed on this server; "
             f"start it with --set {FUNCTION_MODULES}={module}"
         )
-        raise RequestError(BAD_STATEMENT, message)
+        raise SqlStatementError(message)

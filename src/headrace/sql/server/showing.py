@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.sql.engine import SqlEngine
+from headrace.sql.internal_topics import is_internal
 from headrace.sql.server.describing import describe_queries, describe_sources
 from headrace.sql.server.entities.entity import Entity
 from headrace.sql.server.entities.lists import (
@@ -29,9 +30,6 @@ from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
 from headrace.sql.server.settings import KNOWN, is_editable, shown_value
 from headrace.sql.syntax.statements import ShowList
-
-_INTERNAL = ("_headrace", "__", "_confluent")
-_INTERNAL_ENDS = ("-changelog", "-repartition")
 
 
 def show(statement: ShowList, service: SqlService, engine: SqlEngine, session: Session, text: str) -> Entity:
@@ -93,11 +91,6 @@ def _topics(statement: ShowList, service: SqlService, text: str) -> Entity:
             for name in names
         ),
     )
-
-
-def is_internal(name: str) -> bool:
-    """Tells whether a topic is one that only its application reads."""
-    return name.startswith(_INTERNAL) or name.endswith(_INTERNAL_ENDS)
 
 
 def _properties(service: SqlService, session: Session, text: str) -> Properties:

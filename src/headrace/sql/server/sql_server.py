@@ -37,8 +37,9 @@ class SqlServer:
     """A server of SQL statements at an address of this machine.
 
     ``settings`` are those of the language (``ksql.…``) and of the applications that run queries. ``engine`` runs them;
-    without it Spark does. ``log`` is a log that is open already and stays open. With a ``token``, or a ``user`` as
-    ``name:password``, only those are answered who send one of them.
+    without it Spark does. ``log`` is a log that is open already and stays open. With a ``token``, which the setting
+    ``http.token`` gives as well, or a ``user`` as ``name:password``, only those are answered who send one of them.
+    ``http.tls.certificate`` and ``http.tls.key`` switch on TLS.
     """
 
     def __init__(
@@ -60,8 +61,14 @@ class SqlServer:
         own = {name: value for name, value in settings.items() if name.startswith("ksql.") or name == _OFFSET_RESET}
         others = streams_settings(settings)
         config = StreamsConfig.of({**others, "application.id": "sql"})
+        token = token if token is not None else config.http_token
         patience = _duration(SHUTDOWN_TIMEOUT_MS, own)
-        listening = Listening.at(listen)
+        certificate, key = config.http_tls_certificate, config.http_tls_key
+        listening = Listening.at(
+            listen,
+            certificate=None if certificate is None else Path(certificate),
+            key=None if key is None else Path(key),
+        )
         self._asked = threading.Event()
         self._held = ExitStack()
         with ExitStack() as held:
@@ -95,10 +102,8 @@ class SqlServer:
             self._server = Server(self.application, listening, http2=True)
             held.callback(self._server.stop)
             self._held = held.pop_all()
-        if token is None and user is None and not listening.is_local:
-            logger.warning(
-                "%s can be reached from other machines, and everybody may use it: set a token, or a user", self.url
-            )
+        if (danger := listening.exposure(token or user)) is not None:
+            logger.warning("%s: %s", self.url, danger)
 
     @property
     def url(self) -> str:

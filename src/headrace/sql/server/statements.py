@@ -31,7 +31,6 @@ from headrace.sql.server.errors import (
 from headrace.sql.server.open_queries import OpenQuery
 from headrace.sql.server.service import Outcome, SqlService
 from headrace.sql.server.session import Session
-from headrace.sql.server.settings import FUNCTION_MODULES, check_function_module, check_setting
 from headrace.sql.server.showing import show
 from headrace.sql.syntax.parser import parse_statement, split
 from headrace.sql.syntax.statements import (
@@ -115,7 +114,6 @@ class Statements:
         if self._push_query(statement) is not None:
             return
         if _is_change(statement) or isinstance(statement, InsertValues):
-            self._check_change(statement)
             engine.execute(statement, session.settings)
         elif is_about_connectors(statement):
             check_connector_statement(statement, self._service)
@@ -131,7 +129,6 @@ class Statements:
             service.open_queries.close(pushed.id)
             return TerminatedQuery(statement_text=terminated(statement.text), query_id=pushed.id, was_terminated=True)
         if _is_change(statement):
-            self._check_change(statement)
             outcome = service.change(statement, session.settings)
             return self._status(statement, outcome)
         text = terminated(statement.text)
@@ -152,13 +149,6 @@ class Statements:
             return None
         found = self._service.open_queries.find(statement.query_id)
         return found if found is not None and found.is_push else None
-
-    def _check_change(self, statement: Statement) -> None:
-        if isinstance(statement, SetProperty):
-            check_setting(statement.name, statement.value)
-        if isinstance(statement, CreateFunction):
-            allowed = str(self._service.engine.settings.get(FUNCTION_MODULES, ""))
-            check_function_module(statement.target, allowed)
 
     def _record(self, statement: InsertValues, overrides: Mapping[str, object]) -> InsertedRecord:
         service = self._service

@@ -141,10 +141,15 @@ def _grace(reader: Reader) -> timedelta | None:
 
 def read_duration(reader: Reader) -> timedelta:
     """Reads a number and a unit of time."""
+    position = reader.token.position
     count = reader.integer()
     if reader.token.text not in UNITS:
         reader.fail()
-    return duration(count, reader.advance().text)
+    try:
+        return duration(count, reader.advance().text)
+    except SqlParseError as error:
+        error.position = position
+        raise
 
 
 def _window(reader: Reader) -> Window:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from headrace.sql.errors import SqlParseError
+
 UNITS = {
     form: plural
     for plural in ("DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS")
@@ -17,5 +19,13 @@ def duration(count: int, unit: str) -> timedelta:
 
     >>> duration(5, "MINUTE")
     datetime.timedelta(seconds=300)
+    >>> duration(10**12, "DAYS")
+    Traceback (most recent call last):
+    ...
+    headrace.sql.errors.SqlParseError: A duration of 1000000000000 DAYS is too long; the longest has 999999999 days
     """
-    return timedelta(**{UNITS[unit].lower(): count})
+    try:
+        return timedelta(**{UNITS[unit].lower(): count})
+    except OverflowError as error:
+        message = f"A duration of {count} {unit} is too long; the longest has {timedelta.max.days} days"
+        raise SqlParseError(message) from error

@@ -15,16 +15,18 @@ One tree for all, told apart by the first byte: a transaction writes fewer pages
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 from struct import Struct
+from struct import error as StructError
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from headrace.errors import LogError, TopicError, UnknownTopicError, did_you_mean
-from headrace.topics.blob import BlobInfo, info, unpack
+from headrace.topics.blob import BlobInfo, DamagedBlobError, info, unpack
 from headrace.topics.embedded.environment import Environment, Transaction
 from headrace.topics.log import Raw, Topic, TopicPartition
 
@@ -275,12 +277,24 @@ class Tables:
 
 def read_tables(environment: Environment, action: Callable[[Tables], T]) -> T:
     """Runs ``action`` in a read transaction."""
-    return environment.read(lambda transaction: action(Tables(transaction)))
+    with _naming_the_place(environment):
+        return environment.read(lambda transaction: action(Tables(transaction)))
 
 
 def write_tables(environment: Environment, action: Callable[[Tables], T], *, reserve: bool = False) -> T:
     """Runs ``action`` in a write transaction. It may run twice, when the map must grow: let it change nothing else."""
-    return environment.write(lambda transaction: action(Tables(transaction)), reserve=reserve)
+    with _naming_the_place(environment):
+        return environment.write(lambda transaction: action(Tables(transaction)), reserve=reserve)
+
+
+@contextmanager
+def _naming_the_place(environment: Environment) -> Iterator[None]:
+    """Says of entries that cannot be read in which log they are."""
+    try:
+        yield
+    except (DamagedBlobError, StructError, msgspec.MsgspecError, UnicodeDecodeError, OverflowError) as error:
+        message = f"the log in '{environment.directory}' is damaged, or of another version: {error}"
+        raise LogError(message) from error
 
 
 # Every transaction asks for its topic, and topics hardly ever change.
@@ -297,6 +311,6 @@ def _task_key(application: str, task: str) -> bytes:
 def _entry(key: memoryview, value: memoryview) -> Entry:
     if len(value) <= _ENTRY.size:
         message = "an entry of the log is damaged: it is too short; restore the log from a copy"
-        raise LogError(message)
+        raise DamagedBlobError(message)
     latest_ms, cleaned_ms = _ENTRY.unpack_from(value)
     return Entry(_BLOB_KEY.unpack(key)[3], latest_ms, cleaned_ms, value[_ENTRY.size :])

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from headrace.query.http.handling import answered
 from headrace.query.http.limits import Limits
+from headrace.query.http.streams import HeldResponse
 from headrace.query.http.values import to_json
-from headrace.sql.server.console.script import Script
+from headrace.sql.server.console.script import Event, Script
 from headrace.sql.server.console.topics import CatalogTopics
 from headrace.sql.server.console.watching import Watching
 from headrace.sql.server.pump import Pump
@@ -64,20 +65,17 @@ class ConsoleRoutes:
         text, session = text_of(body, "sql"), session_of(body, "settings", "variables")
         script = Script(text, session, self._statements, self._endpoint, accepts=self._accepts)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(_lines(script), media_type="application/x-ndjson", headers=headers)
+        pump = Pump(script.events(), script.stop)
+        script.when_ended_elsewhere(pump.end)
+        return HeldResponse(_lines(script, pump), pump.close, media_type="application/x-ndjson", headers=headers)
 
     async def close(self) -> None:
         """Ends the streams of all pages."""
         await self._beats.close()
 
 
-async def _lines(script: Script) -> AsyncIterator[str]:
-    pump = Pump(script.events(), script.stop)
-    script.when_ended_elsewhere(pump.end)
-    try:
-        async for events in pump.batches():
-            yield "".join(f"{to_json(event)}\n" for event in events)
-        for event in script.last_events():
-            yield f"{to_json(event)}\n"
-    finally:
-        pump.close()
+async def _lines(script: Script, pump: Pump[Event]) -> AsyncIterator[str]:
+    async for events in pump.batches():
+        yield "".join(f"{to_json(event)}\n" for event in events)
+    for event in script.last_events():
+        yield f"{to_json(event)}\n"

@@ -7,8 +7,8 @@ from typing import Any
 
 from headrace.serdes import Serde, Serdes
 from headrace.sql.catalog import Catalog, SourceDefinition
+from headrace.sql.internal_topics import is_internal
 from headrace.sql.schema import Namespace
-from headrace.sql.server.showing import is_internal
 from headrace.sql.types import SqlBaseType
 from headrace.web.browsing import TopicSerdes
 

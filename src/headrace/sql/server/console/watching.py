@@ -12,11 +12,11 @@ from headrace.metrics.names import THREAD, MetricName, Metrics
 from headrace.metrics.recording import rates_by
 from headrace.sql.hosting.progress import unread
 from headrace.sql.hosting.streams_host import application_id
+from headrace.sql.internal_topics import is_internal
 from headrace.sql.persistent import PersistentQuery
 from headrace.sql.server.errors import NOT_FOUND, RequestError, terminated
 from headrace.sql.server.query_info import shown_state
 from headrace.sql.server.service import SqlService
-from headrace.sql.server.showing import is_internal
 from headrace.web.node_figures import node_figures
 from headrace.web.topology_json import topology_json
 

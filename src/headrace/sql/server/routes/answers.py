@@ -50,6 +50,18 @@ def answering(handler: Handler) -> Handler:
     return answered
 
 
+def changing(handler: Handler, *, accepts: bool) -> Handler:
+    """Returns the handler of what changes something; a server that ``accepts`` nothing refuses it unread."""
+    if accepts:
+        return handler
+
+    async def refused(_request: Request) -> Response:
+        message = "This server runs the statements of a file and takes no others: it is read-only"
+        raise RequestError(BAD_REQUEST, message)
+
+    return refused
+
+
 def as_request_error(error: Exception) -> RequestError:
     """Returns an error as clients know them."""
     match error:

@@ -15,7 +15,7 @@ from headrace.sql.hosting.streams_host import application_id
 from headrace.sql.server.errors import BAD_REQUEST, RequestError
 from headrace.sql.server.routes.answers import V1_JSON, answering, body_of, json_response
 from headrace.sql.server.service import SqlService
-from headrace.sql.server.settings import is_editable, is_known
+from headrace.sql.server.settings import is_editable, is_known, refusal
 
 _COMPATIBLE = "8.5.0"
 """The version of ksqlDB whose clients this server is for: some look at it."""
@@ -58,11 +58,8 @@ def information_routes(service: SqlService) -> list[Route]:
 
     async def valid_property(request: Request) -> Response:
         name = request.path_params["name"]
-        if not is_known(name):
-            message = f"Not recognizable as ksql, streams, consumer, or producer property: '{name}'"
-            raise RequestError(BAD_REQUEST, message)
-        if not is_editable(name):
-            raise RequestError(BAD_REQUEST, f"Cannot override property '{name}': it is a setting of the server")
+        if not (is_known(name) and is_editable(name)):
+            raise RequestError(BAD_REQUEST, refusal(name, None) or f"Cannot override property '{name}'")
         return Response("true", media_type=V1_JSON)
 
     async def metadata(_request: Request) -> Response:

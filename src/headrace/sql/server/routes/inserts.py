@@ -25,6 +25,7 @@ from headrace.sql.server.routes.answers import (
     V1_JSON,
     answering,
     as_request_error,
+    changing,
     chosen_media,
     json_value,
     object_of,
@@ -40,8 +41,8 @@ logger = logging.getLogger(__name__)
 _LONGEST_LINE = 1 << 20
 
 
-def insert_routes(service: SqlService, statements: Statements) -> list[Route]:
-    """Returns the route."""
+def insert_routes(service: SqlService, statements: Statements, *, accepts: bool = True) -> list[Route]:
+    """Returns the route; a server that ``accepts`` nothing answers that it is headless."""
 
     async def inserts(request: Request) -> Response:
         media = chosen_media(request, (DELIMITED, JSON, V1_JSON), DELIMITED)
@@ -96,7 +97,7 @@ def insert_routes(service: SqlService, statements: Statements) -> list[Route]:
             raise RequestError(BAD_REQUEST, error.message) from error
         statements.write(record)
 
-    return [Route("/inserts-stream", answering(inserts), methods=["POST"])]
+    return [Route("/inserts-stream", answering(changing(inserts, accepts=accepts)), methods=["POST"])]
 
 
 async def _as_lines(answers: AsyncIterator[str]) -> AsyncIterator[str]:

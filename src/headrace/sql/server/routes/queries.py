@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Callable
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
+from headrace.query.http.streams import HeldResponse
+from headrace.sql.results import ResultRow
 from headrace.sql.server.errors import NOT_ACCEPTABLE, RequestError
 from headrace.sql.server.printing import Printed
 from headrace.sql.server.pump import Pump
@@ -59,35 +61,29 @@ def query_routes(endpoint: QueryEndpoint) -> list[Route]:
 
     def _streamed(opened: OpenQuery | Printed, media: str) -> Response:
         if isinstance(opened, Printed):
-            return StreamingResponse(_lines(opened), media_type="text/plain")
+            printing = Pump(opened.lines, opened.stopping.set)
+            return HeldResponse(_lines(printing), printing.close, media_type="text/plain")
         try:
             written = _FORMATS[media](opened)
         except BaseException:
             endpoint.closed(opened)
             raise
-        return StreamingResponse(_rows(opened, written), media_type=written.media_type)
+        pump = Pump(opened.rows, lambda: endpoint.closed(opened))
+        opened.when_closed(pump.end)
+        return HeldResponse(_rows(opened, pump, written), pump.close, media_type=written.media_type)
 
-    async def _rows(query: OpenQuery, written: RowFormat) -> AsyncIterator[str]:
-        pump = Pump(query.rows, lambda: endpoint.closed(query))
-        query.when_closed(pump.end)
-        try:
-            yield written.begin()
-            async for rows in pump.batches():
-                yield written.rows(rows)
-            if pump.failure is not None:
-                yield written.failed(as_request_error(pump.failure))
-            else:
-                yield written.end(query.final_message())
-        finally:
-            pump.close()
+    async def _rows(query: OpenQuery, pump: Pump[ResultRow], written: RowFormat) -> AsyncIterator[str]:
+        yield written.begin()
+        async for rows in pump.batches():
+            yield written.rows(rows)
+        if pump.failure is not None:
+            yield written.failed(as_request_error(pump.failure))
+        else:
+            yield written.end(query.final_message())
 
-    async def _lines(printed: Printed) -> AsyncIterator[str]:
-        pump = Pump(printed.lines, printed.stopping.set)
-        try:
-            async for lines in pump.batches():
-                yield "".join(f"{line}\n" for line in lines)
-        finally:
-            pump.close()
+    async def _lines(pump: Pump[str]) -> AsyncIterator[str]:
+        async for lines in pump.batches():
+            yield "".join(f"{line}\n" for line in lines)
 
     async def close_query(request: Request) -> Response:
         await run_in_threadpool(endpoint.close, text_of(await body_of(request), "queryId"))

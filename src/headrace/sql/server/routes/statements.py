@@ -13,7 +13,7 @@ from starlette.routing import Route
 from headrace.sql.server.entities.entity import Entity, plain
 from headrace.sql.server.entities.status import CommandStatus, CurrentStatus
 from headrace.sql.server.errors import BAD_REQUEST, COMMANDS_TIMED_OUT, NOT_FOUND, RequestError
-from headrace.sql.server.routes.answers import answering, body_of, json_response, session_of, text_of
+from headrace.sql.server.routes.answers import answering, body_of, changing, json_response, session_of, text_of
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
 from headrace.sql.server.statements import Statements
@@ -26,9 +26,6 @@ def statement_routes(service: SqlService, statements: Statements, *, accepts: bo
 
     async def execute(request: Request) -> Response:
         body = await body_of(request)
-        if not accepts:
-            message = "This server runs the statements of a file and takes no others"
-            raise RequestError(BAD_REQUEST, message)
         text, session = text_of(body, "ksql"), session_of(body)
         number = body.get("commandSequenceNumber")
         if number is not None and not isinstance(number, int):
@@ -79,8 +76,8 @@ def statement_routes(service: SqlService, statements: Statements, *, accepts: bo
         )
 
     return [
-        Route("/ksql", answering(execute), methods=["POST"]),
-        Route("/ksql/terminate", answering(terminate), methods=["POST"]),
+        Route("/ksql", answering(changing(execute, accepts=accepts)), methods=["POST"]),
+        Route("/ksql/terminate", answering(changing(terminate, accepts=accepts)), methods=["POST"]),
         Route("/status", answering(all_statuses), methods=["GET"]),
         Route("/status/{command:path}", answering(status), methods=["GET"]),
     ]
