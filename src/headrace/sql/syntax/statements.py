@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from headrace.sql.syntax.nodes import Expression, Literal, Node, TypeName
@@ -49,6 +49,8 @@ class Source(Node):
 
     name: str
     alias: str
+    written: str = field(default="", compare=False, repr=False)
+    """Name and alias as they were written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,10 @@ class Join(Node):
     source: Source
     condition: Expression
     within: Within | None = None
+    written: str = field(default="", compare=False, repr=False)
+    """The clause as it was written, up to ON."""
+    written_on: str = field(default="", compare=False, repr=False)
+    """The clause as it was written, from ON on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,18 @@ class Window(Node):
     retention: timedelta | None = None
     grace: timedelta | None = None
     alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenClauses:
+    """The clauses of a query as they were written, with their first words; empty where there is none."""
+
+    select: str = ""
+    window: str = ""
+    where: str = ""
+    group_by: str = ""
+    partition_by: str = ""
+    having: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +118,7 @@ class Query(Node):
     """Beyond ksqlDB, for pull queries: expressions, each with whether it is descending."""
     offset: int | None = None
     """Beyond ksqlDB, for pull queries."""
+    written: WrittenClauses = field(default=WrittenClauses(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
