@@ -40,8 +40,15 @@ HOMES = {
     "orjson": ("serdes",),
     # The rows of SQL have serdes of their own: formats on topics, and a layout for stores. Plans, task records and what
     # a working copy says of itself are structs.
-    "msgspec": ("serdes", "topics", "runtime.memory", "batches", "spark", "sql.formats")
-    + ("sql.planning.running.row_serde",),
+    "msgspec": (
+        "serdes",
+        "topics",
+        "runtime.memory",
+        "batches",
+        "spark",
+        "sql.formats",
+        "sql.planning.running.row_serde",
+    ),
     "sortedcontainers": ("state",),
     # Named for type checkers only, which bring it along.
     "typing_extensions": ("processor",),

@@ -19,7 +19,7 @@ from tests.sql.server.kit import Client, SqlPlace
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.web.browser import PHONE, SOON, opened, opened_browser, take_picture
 
@@ -28,6 +28,7 @@ expect.set_options(timeout=SOON)
 
 EVIL = "<img src=x onerror=\"document.title='broken'\">"
 EVIL_NAME = "<script>alert(1)</script>"
+EARLIEST = {"auto.offset.reset": "earliest"}
 CUSTOMERS = ("ada", "bob", "cleo", "dan", "eve")
 ORDERS = (
     "CREATE STREAM ORDERS (ID INT KEY, CUSTOMER STRING, ITEM STRING, CENTS BIGINT)\n"
@@ -254,7 +255,7 @@ def test_query_has_a_live_graph_and_is_paused_and_ended(page: Page, site: Site) 
     row = page.locator("tr.link", has_text="CTAS_TOTALS_0")
     expect(row).to_contain_text("RUNNING")
     expect(row).to_contain_text(re.compile(r"[1-9][\d.]*/s"))
-    row.focus()
+    row.get_by_role("link").focus()
     page.keyboard.press("Enter")
     source = page.locator("[data-node]", has_text="orders").first
     expect(source).to_contain_text(re.compile(r"[1-9][\d.]*/s"))
@@ -282,6 +283,178 @@ def test_query_has_a_live_graph_and_is_paused_and_ended(page: Page, site: Site) 
     expect(page).to_have_url(re.compile("#/queries$"))
     expect(page.locator("main")).to_contain_text("No query runs")
     assert site.client.ksql("SHOW QUERIES;")[0]["queries"] == []
+
+
+SHOP = """
+CREATE STREAM orders (id INT KEY, region STRING, cents BIGINT)
+  WITH (KAFKA_TOPIC='orders', VALUE_FORMAT='JSON', PARTITIONS=1);
+CREATE STREAM payments (id INT KEY, method STRING) WITH (KAFKA_TOPIC='payments', VALUE_FORMAT='JSON', PARTITIONS=1);
+CREATE TABLE regions AS SELECT region, COUNT(*) AS orders FROM orders
+  WINDOW TUMBLING (SIZE 1 HOUR) WHERE cents > 0 GROUP BY region;
+CREATE STREAM paid AS SELECT o.id AS id, region, method,
+  'a long text that no box has room for, so that it ends with three points' AS remark
+  FROM orders o JOIN payments p WITHIN 1 HOUR ON o.id = p.id;
+"""
+# Texts of the graph that reach out of the box they stand in.
+TOO_WIDE = """() => [...document.querySelectorAll('.graph rect.node, .graph rect.store')].flatMap((box) =>
+  [...box.parentElement.children].filter((each) => each.tagName === 'text' && (() => {
+    const inside = each.getBoundingClientRect(), outside = box.getBoundingClientRect();
+    return inside.left < outside.left || inside.right > outside.right || inside.bottom > outside.bottom;
+  })()).map((each) => each.textContent))"""
+
+
+def node(page: Page, text: str) -> Locator:
+    return page.locator("[data-node]").filter(has_text=text)
+
+
+def test_nodes_carry_the_sql_that_they_stand_for(page: Page, site: Site) -> None:
+    site.client.ksql(f"{SHOP} INSERT INTO orders VALUES (1, 'north', 250);", streamsProperties=EARLIEST)
+    site.client.settle()
+    page.goto(f"{site.url}#/queries/CTAS_REGIONS_0")
+    expect(node(page, "FROM orders")).to_be_visible()
+    expect(node(page, "WHERE cents > 0")).to_be_visible()
+    expect(node(page, "WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY region")).to_contain_text("aggregate")
+    expect(node(page, "CREATE TABLE REGIONS")).to_contain_text("REGIONS")
+    assert page.evaluate(TOO_WIDE) == []
+    # What is between two parts of a query is in no topic, so there is nothing to look at.
+    expect(page.locator(".graph a")).to_have_count(2)
+    node(page, "FROM orders").click()
+    expect(page.locator("h1")).to_contain_text("Topics / orders")
+    page.goto(f"{site.url}#/queries/CSAS_PAID_1")
+    expect(node(page, "JOIN payments p WITHIN 1 HOUR").first).to_be_visible()
+    long = node(page, "SELECT o.id AS id, region, method, 'a long")
+    expect(long.locator("text").first).to_have_text(re.compile("…$"))
+    expect(long.locator("title")).to_contain_text("three points' AS remark")
+    assert page.evaluate(TOO_WIDE) == []
+
+
+def test_failed_query_is_one_line_that_leads_to_it_and_can_be_dismissed(page: Page, site: Site) -> None:
+    site.client.ksql(f"{ORDERS} {TOTALS}")
+    site.client.settle()
+    page.goto(site.url)
+    banner = page.locator("#stall")
+    expect(page.locator("#state")).to_have_text("1 query")
+    expect(banner).to_be_hidden()
+    site.place.log.delete_topic("orders")
+    expect(banner).to_contain_text("CTAS_TOTALS_0 fails: ")
+    expect(banner).to_contain_text("'orders' of stream ORDERS")
+    expect(banner).not_to_contain_text("topology")
+    box = banner.bounding_box()
+    assert box is not None
+    assert box["height"] < 50
+    banner.get_by_role("link").click()
+    expect(page).to_have_url(re.compile("#/queries/CTAS_TOTALS_0$"))
+    expect(page.locator('[data-part="error"]')).to_contain_text("'orders' of stream ORDERS")
+    expect(banner).to_be_visible()
+    banner.get_by_role("button", name="Dismiss").click()
+    expect(banner).to_be_hidden()
+    # It stays away while the server goes on to say the same.
+    with page.expect_response(re.compile("api/queries/CTAS_TOTALS_0")):
+        pass
+    expect(banner).to_be_hidden()
+
+
+def test_script_of_a_hundred_statements_folds_what_succeeded(page: Page, site: Site) -> None:
+    site.client.ksql(ORDERS)
+    page.goto(site.url)
+    inserts = "".join(f"INSERT INTO ORDERS VALUES ({number}, 'ada', 'tea', 1);\n" for number in range(97))
+    type_and_run(page, f"{inserts}SHOW STREAMS;\nINSERT INTO NOTHING VALUES (1);\nSHOW TABLES;")
+    folded = page.locator("details.folded")
+    expect(folded).to_have_count(1)
+    expect(folded.locator("summary")).to_have_text("Statements 1 to 97 of 100 succeeded")
+    expect(page.locator("#results > *")).to_have_count(3)
+    expect(page.locator("#results > .result").nth(0)).to_contain_text("orders")
+    last = page.locator("#results > .result").nth(1)
+    expect(last.locator(".said")).to_have_text("failed")
+    expect(last).to_contain_text("1 statement behind it was not carried out.")
+    expect(page.locator("#problem")).to_contain_text("line 99:1")
+    hidden = folded.locator(".result").nth(41)
+    expect(hidden).to_be_hidden()
+    folded.locator("summary").click()
+    expect(hidden).to_be_visible()
+    expect(hidden).to_contain_text("42/100")
+    expect(hidden).to_contain_text("One row written")
+
+
+def test_push_query_says_that_it_waits_and_from_where_it_reads(page: Page, site: Site) -> None:
+    page.goto(site.url)
+    site.client.ksql(ORDERS)
+    site.write(2)
+    type_and_run(page, "SELECT CUSTOMER FROM ORDERS EMIT CHANGES;")
+    said, reads = page.locator(".result .said"), page.locator(".result .reads")
+    expect(said).to_have_text("0 rows · waiting for rows …")
+    expect(reads).to_contain_text("Reads ORDERS from now on, and waits for rows.")
+    site.write(1, "bob")
+    expect(reads).to_contain_text("Reads ORDERS from now on, and waits for more.")
+    page.get_by_role("button", name="Read from the beginning").click()
+    expect(page.locator(".result tbody tr")).to_have_count(3)
+    expect(reads).to_have_text("Reads ORDERS from the beginning, and waits for more.")
+    expect(page.locator("#beginning")).not_to_be_checked()
+    expect(page.locator("#session")).to_be_hidden()
+    page.get_by_role("button", name="Stop").click()
+    expect(reads).to_have_text("Has read ORDERS from the beginning.")
+    type_and_run(page, "PRINT 'orders';")
+    expect(reads).to_contain_text("Reads orders from now on, and waits for records.")
+
+
+@pytest.mark.parametrize(
+    ("number", "rows"),
+    [(0, ["3", "2"]), (1, ["north", "south"]), (2, ["3", "1"])],
+)
+def test_empty_page_offers_examples_that_run(page: Page, site: Site, number: int, rows: list[str]) -> None:
+    page.goto(site.url)
+    examples = page.locator("#examples .card")
+    expect(examples).to_have_count(3)
+    examples.nth(number).get_by_role("button", name="Try it").click()
+    result = page.locator("#results > .result")
+    expect(result).to_have_count(1)
+    expect(page.locator("#problem")).to_be_hidden()
+    for row in rows:
+        expect(result.locator("tbody tr").filter(has_text=row).first).to_be_visible()
+    # They are there again for whoever opens the page, until somebody has made something else.
+    page.reload()
+    expect(examples).to_have_count(3)
+    site.client.ksql(ORDERS)
+    expect(examples).to_have_count(0)
+
+
+def test_examples_are_not_offered_where_something_is(page: Page, site: Site) -> None:
+    site.client.ksql(ORDERS)
+    page.goto(site.url)
+    expect(page.locator("#sources")).to_contain_text("ORDERS")
+    expect(page.locator("#examples")).to_have_count(0)
+
+
+def test_rows_of_queries_are_links(page: Page, site: Site) -> None:
+    site.client.ksql(f"{ORDERS} {TOTALS}")
+    page.goto(f"{site.url}#/queries")
+    link = page.get_by_role("link", name="CTAS_TOTALS_0")
+    expect(link).to_have_attribute("href", "#/queries/CTAS_TOTALS_0")
+    # The whole row is the link: a click with Ctrl on its other end opens another page, as everywhere.
+    with page.context.expect_page() as opened_page:
+        page.locator("tr.link").click(modifiers=["ControlOrMeta"], position={"x": 900, "y": 12})
+    expect(opened_page.value.locator("h1")).to_contain_text("CTAS_TOTALS_0")
+    page.locator("tr.link").click(position={"x": 900, "y": 12})
+    expect(page).to_have_url(re.compile("#/queries/CTAS_TOTALS_0$"))
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("nowhere", "There is no page #/nowhere."),
+        ("sql/more", "There is no page #/sql/more."),
+        ("topics/a/b", "There is no page #/topics/a/b."),
+        ("queries/%zz", "There is no page #/queries/%zz."),
+        ("queries/NOTHING", "There is no query NOTHING"),
+        ("topics/nothing", "There is no topic 'nothing'."),
+    ],
+)
+def test_unknown_addresses_say_so(page: Page, site: Site, address: str, said: str) -> None:
+    page.goto(f"{site.url}#/{address}")
+    expect(page.locator("main h2")).to_have_text("Not found")
+    expect(page.locator("main .error")).to_contain_text(said)
+    page.locator("main").get_by_role("link").first.click()
+    expect(page.get_by_text("Not found")).to_have_count(0)
 
 
 def test_what_others_have_named_and_written_is_text_and_never_code(page: Page, site: Site) -> None:
@@ -317,7 +490,7 @@ def test_what_others_have_named_and_written_is_text_and_never_code(page: Page, s
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pull_and_push_query_stand_below_each_other(browser: Browser, site: Site, scheme: Any) -> None:
-    site.client.ksql(f"{ORDERS} {TOTALS}", streamsProperties={"auto.offset.reset": "earliest"})
+    site.client.ksql(f"{ORDERS} {TOTALS}", streamsProperties=EARLIEST)
     for customer in CUSTOMERS:
         site.write(4, customer)
     site.client.settle()
@@ -354,7 +527,34 @@ def test_it_fits_on_a_phone(browser: Browser, site: Site) -> None:
         page.get_by_role("button", name="Run").tap()
         expect(page.locator(".result .said")).to_contain_text("Limit Reached")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        # The headings stand above their columns, whichever row is looked at; what is too wide is scrolled inside.
+        headings = page.locator(".result thead")
+        expect(page.get_by_role("columnheader")).to_have_text(["CUSTOMER", "ITEM", "CENTS", "ROWTIME"])
+        page.locator(".result .tall").evaluate("each => each.scrollTo(0, each.scrollHeight)")
+        for number, title in enumerate(("CUSTOMER", "ITEM", "CENTS", "ROWTIME")):
+            heading = headings.get_by_text(title, exact=True).bounding_box()
+            cell = page.locator(".result tbody tr").last.locator("td").nth(number).bounding_box()
+            assert heading is not None
+            assert cell is not None
+            assert heading["x"] == pytest.approx(cell["x"])
+            assert heading["y"] + heading["height"] <= cell["y"] + 1
+        page.locator(".result .tall").evaluate("each => each.scrollTo(0, 0)")
         take_picture(page, "phone-sql-light")
+
+
+def test_stacked_tables_of_a_phone_keep_their_headings(browser: Browser, site: Site) -> None:
+    site.client.ksql(f"{ORDERS} {TOTALS}")
+    for page in opened(browser, viewport=PHONE, is_mobile=True, has_touch=True):
+        page.goto(f"{site.url}#/queries")
+        titles = ["query", "state", "reads", "writes", "in", "out", "records in", "waiting"]
+        # For those who listen, and beside each cell for those who look.
+        expect(page.get_by_role("columnheader")).to_have_text(titles)
+        cells = page.get_by_role("cell")
+        expect(cells).to_have_count(len(titles))
+        before = "each => getComputedStyle(each, '::before').content"
+        assert [cell.evaluate(before) for cell in cells.all()] == [f'"{title}"' for title in titles]
+        page.locator("tr.link").first.tap()
+        expect(page.locator("h1")).to_contain_text("CTAS_TOTALS_0")
 
 
 def test_with_a_token_the_browser_asks_for_a_password(browser: Browser, tmp_path: Path) -> None:

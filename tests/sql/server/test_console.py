@@ -91,6 +91,15 @@ def test_push_query_in_a_script_ends_with_its_limit(filled: Client) -> None:
     assert only(events, "done")[0] == "Limit Reached"
 
 
+def test_push_query_says_where_it_reads(filled: Client) -> None:
+    push = "SELECT ID FROM ORDERS EMIT CHANGES LIMIT 0;"
+    for settings, from_beginning in ((EARLIEST, True), ({"auto.offset.reset": "latest"}, False), ({}, False)):
+        columns = run(filled, push, settings=settings)[1]
+        assert (columns["sources"], columns["from_beginning"]) == (["ORDERS"], from_beginning), settings
+    printed = run(filled, "PRINT 'orders' FROM BEGINNING LIMIT 1;")[1]
+    assert printed == {"print": "orders", "from_beginning": True}
+
+
 def test_rows_that_are_gone_say_so(filled: Client) -> None:
     rich = "CREATE TABLE RICH AS SELECT ITEM, SUM(CENTS) AS C FROM ORDERS GROUP BY ITEM HAVING SUM(CENTS) > 10;"
     run(filled, rich, settings=EARLIEST)

@@ -51,14 +51,6 @@ def widths(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | 
     return found
 
 
-def spread(found: Sequence[int], width: int | None) -> list[int]:
-    """Returns the widths with what is left of the terminal given to all columns: longer values may come."""
-    if width is None or not found:
-        return list(found)
-    left = width - sum(found) - len(_GAP) * (len(found) - 1)
-    return [each + max(left, 0) // len(found) for each in found]
-
-
 def lines(
     cells: Sequence[str], found: Sequence[int], *, right: Sequence[bool] = (), wrap: bool = True, fold: bool = True
 ) -> Iterator[str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import click
+from rich.cells import cell_len
 
 from headrace.cli.sql.client import NumberText, Piece
-from headrace.cli.sql.layout import cell, is_number, lines, spread, widths
+from headrace.cli.sql.layout import cell, is_number, lines, widths
 
 
 class Screen:
@@ -85,12 +86,18 @@ class Screen:
 
 
 class LiveTable:
-    """A table whose rows come little by little; the first of them say how wide the columns are."""
+    """A table whose rows come little by little, as wide as what has come so far.
+
+    On a terminal, rows that need more room get it as long as there is some, below their headings once more. In a file
+    or a pipe the headings are there once, and longer cells are as long as they are.
+    """
 
     def __init__(self, screen: Screen, headings: Sequence[str]) -> None:
         self._screen = screen
         self._headings = list(headings)
         self._sizes: list[int] | None = None
+        self._widest: list[str] = []
+        """The longest cell of each column."""
         self._right: list[bool] = []
 
     def rows(self, pieces: Sequence[Piece]) -> None:
@@ -98,16 +105,22 @@ class LiveTable:
         rows = [_columns(piece, len(self._headings)) for piece in pieces]
         cells = [[cell(value) for value in columns] + mark for columns, mark in rows]
         if self._sizes is None:
-            plain = [row[: len(self._headings)] for row in cells]
-            sizes = spread(widths(self._headings, plain, self._screen.width), self._screen.width)
-            self._sizes = self._screen.limited(sizes)
             self._right = [
                 bool(rows) and all(is_number(columns[index]) for columns, _ in rows)
                 for index in range(len(self._headings))
             ]
-            self._print(self._headings)
+        if self._sizes is None or self._screen.width is not None:
+            self._make_room([row[: len(self._headings)] for row in cells])
         for row in cells:
             self._print(row)
+
+    def _make_room(self, cells: Sequence[Sequence[str]]) -> None:
+        known = [self._widest] if self._widest else []
+        self._widest = [max(column, key=cell_len) for column in zip(self._headings, *known, *cells, strict=True)]
+        sizes = self._screen.limited(widths(self._headings, [self._widest], self._screen.width))
+        if sizes != self._sizes:
+            self._sizes = sizes
+            self._print(self._headings)
 
     def _print(self, row: Sequence[str]) -> None:
         assert self._sizes is not None, "the headings were printed first"

@@ -97,8 +97,29 @@ def _time(time: TimeColumn) -> ColumnTime:
     return ColumnTime(time.name, time.function, time.of_key, time.strict)
 
 
-@singledispatch
+class RecordingBuilder(StreamsBuilder):
+    """A builder that knows which step of a plan each node of its topology belongs to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: dict[str, Step] = {}
+        """By the node's name; nodes that write the result belong to none."""
+
+    def record(self, step: Step) -> None:
+        """Takes all nodes that no step before has made as those of this one."""
+        for name in self.build().nodes:
+            self.steps.setdefault(name, step)
+
+
 def _built(step: Step, builder: StreamsBuilder) -> AnyStream | AnyTable:
+    made = _added(step, builder)
+    if isinstance(builder, RecordingBuilder):
+        builder.record(step)
+    return made
+
+
+@singledispatch
+def _added(step: Step, builder: StreamsBuilder) -> AnyStream | AnyTable:
     message = f"no translation rule for {type(step).__name__}"
     raise NotImplementedError(message)
 
@@ -111,7 +132,7 @@ def _table(step: Step, builder: StreamsBuilder) -> AnyTable:
     return cast("AnyTable", _built(step, builder))
 
 
-@_built.register
+@_added.register
 def _read(step: Read, builder: StreamsBuilder) -> AnyStream | AnyTable:
     definition = step.definition
     consumed: Consumed[Any, Any] = Consumed(
@@ -144,23 +165,23 @@ def _expire(step: Expire, builder: StreamsBuilder) -> AnyTable:
     return _table(step.parent, builder).map_values(records.same_row, _expiring(kept, step.lifetime))
 
 
-@_built.register
+@_added.register
 def _filter(step: Filter, builder: StreamsBuilder) -> AnyStream | AnyTable:
     passing = records.Passing(step.predicate)
     return _built(step.parent, builder).filter(passing)
 
 
-@_built.register
+@_added.register
 def _project(step: Project, builder: StreamsBuilder) -> AnyStream | AnyTable:
     return _built(step.parent, builder).map_values(records.Projected(step.function))
 
 
-@_built.register
+@_added.register
 def _flat_map(step: FlatMap, builder: StreamsBuilder) -> AnyStream:
     return _stream(step.parent, builder).flat_map_values(records.Exploded(step.function))
 
 
-@_built.register
+@_added.register
 def _select_key(step: SelectKey, builder: StreamsBuilder) -> AnyStream | AnyTable:
     made = _built(step.parent, builder)
     stream = made.to_stream() if isinstance(made, KTable) else made
@@ -181,7 +202,7 @@ def _select_key(step: SelectKey, builder: StreamsBuilder) -> AnyStream | AnyTabl
     return stream.to_table(materialized, name=f"{step.name}-SelectKey")
 
 
-@_built.register
+@_added.register
 def _aggregate(step: GroupedAggregate, builder: StreamsBuilder) -> AnyTable:
     table = _aggregated_table(step, builder) if step.parent.is_table else _aggregated_stream(step, builder)
     rows = results(
@@ -261,7 +282,7 @@ def _aggregated_table(step: GroupedAggregate, builder: StreamsBuilder) -> AnyTab
     )
 
 
-@_built.register
+@_added.register
 def _join(step: JoinRows, builder: StreamsBuilder) -> AnyStream | AnyTable:
     left, right = _built(step.left, builder), _built(step.right, builder)
     swapped = step.kind == "RIGHT"
@@ -306,7 +327,7 @@ def _join_windows(window: JoinWindow) -> JoinWindows:
     return JoinWindows.of_time_difference_and_grace(window.before, window.grace).after(window.after)
 
 
-@_built.register
+@_added.register
 def _foreign_key(step: JoinForeignKey, builder: StreamsBuilder) -> AnyTable:
     left, right = _table(step.left, builder), _table(step.right, builder)
     joiner = records.joined_rows(len(step.left.layout), len(step.right.layout), step.kind)

@@ -28,6 +28,8 @@ class OpenQuery:
     is_push: bool
     text: str = ""
     sources: tuple[str, ...] = ()
+    from_beginning: bool = False
+    """Whether a push query reads what there was before it."""
     _told: list[Callable[[], None]] = field(default_factory=list)
     _is_closed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)

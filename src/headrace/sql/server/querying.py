@@ -5,6 +5,7 @@ from __future__ import annotations
 from headrace.sql.errors import SqlError
 from headrace.sql.pull import pull
 from headrace.sql.push import push
+from headrace.sql.push.following import starts_at_latest
 from headrace.sql.results import PullResult, PushQuery, QueryContext
 from headrace.sql.server.errors import (
     BAD_REQUEST,
@@ -73,6 +74,7 @@ class QueryEndpoint:
             sources=tuple(
                 one.name for one in (statement.query.source, *(join.source for join in statement.query.joins))
             ),
+            from_beginning=not starts_at_latest(context.settings),
         )
 
     def closed(self, query: OpenQuery) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 from headrace.sql.errors import SqlParseError
@@ -18,6 +20,7 @@ from headrace.sql.syntax.statements import (
     Source,
     Window,
     Within,
+    WrittenClauses,
 )
 from headrace.sql.syntax.units import UNITS, duration
 
@@ -26,18 +29,32 @@ _WINDOWS = ("TUMBLING", "HOPPING", "SESSION")
 
 def read_query(reader: Reader) -> Query:
     """Reads ``SELECT … FROM …`` to its end."""
-    position = reader.expect("SELECT").position
-    select = reader.listed(lambda: _select_item(reader))
+    written: dict[str, str] = {}
+
+    @contextmanager
+    def clause(name: str) -> Iterator[None]:
+        first = reader.index
+        yield
+        written[name] = reader.written(first)
+
+    with clause("select"):
+        position = reader.expect("SELECT").position
+        select = reader.listed(lambda: _select_item(reader))
     reader.expect("FROM")
     source = _source(reader)
     joins: list[Join] = []
     while reader.at_any("JOIN", "INNER", "LEFT", "RIGHT", "FULL"):
         joins.append(_join(reader))
-    window = _window(reader) if reader.at("WINDOW") else None
-    where = read_expression(reader) if reader.accept("WHERE") else None
-    group_by = _several(reader, "GROUP BY") if reader.accept("GROUP", "BY") else ()
-    partition_by = _several(reader, "PARTITION BY") if reader.accept("PARTITION", "BY") else ()
-    having = read_expression(reader) if reader.accept("HAVING") else None
+    with clause("window"):
+        window = _window(reader) if reader.at("WINDOW") else None
+    with clause("where"):
+        where = read_expression(reader) if reader.accept("WHERE") else None
+    with clause("group_by"):
+        group_by = _several(reader, "GROUP BY") if reader.accept("GROUP", "BY") else ()
+    with clause("partition_by"):
+        partition_by = _several(reader, "PARTITION BY") if reader.accept("PARTITION", "BY") else ()
+    with clause("having"):
+        having = read_expression(reader) if reader.accept("HAVING") else None
     order_by = reader.listed(lambda: _ordering(reader)) if reader.accept("ORDER", "BY") else ()
     emit = None
     if reader.accept("EMIT"):
@@ -57,6 +74,7 @@ def read_query(reader: Reader) -> Query:
         limit,
         order_by,
         offset,
+        WrittenClauses(**written),
         position=position,
     )
 
@@ -84,13 +102,11 @@ def _select_item(reader: Reader) -> SelectItem | SelectAll | SelectFields:
 
 
 def _source(reader: Reader) -> Source:
-    position = reader.position
-    name = reader.name()
-    if reader.accept("AS"):
-        return Source(name, reader.name(), position=position)
-    if reader.at_name() and not _at_clause(reader):
-        return Source(name, reader.name(), position=position)
-    return Source(name, name, position=position)
+    first, position = reader.index, reader.position
+    alias = name = reader.name()
+    if reader.accept("AS") or (reader.at_name() and not _at_clause(reader)):
+        alias = reader.name()
+    return Source(name, alias, reader.written(first), position=position)
 
 
 def _at_clause(reader: Reader) -> bool:
@@ -105,7 +121,7 @@ def _at_clause(reader: Reader) -> bool:
 
 
 def _join(reader: Reader) -> Join:
-    position = reader.position
+    first, position = reader.index, reader.position
     kind = "INNER"
     if reader.at_any("LEFT", "RIGHT", "FULL"):
         word = reader.advance().text
@@ -116,8 +132,10 @@ def _join(reader: Reader) -> Join:
     reader.expect("JOIN")
     source = _source(reader)
     within = _within(reader) if reader.at("WITHIN") else None
+    written, first = reader.written(first), reader.index
     reader.expect("ON")
-    return Join(kind, source, read_expression(reader), within, position=position)
+    condition = read_expression(reader)
+    return Join(kind, source, condition, within, written, reader.written(first), position=position)
 
 
 def _within(reader: Reader) -> Within:

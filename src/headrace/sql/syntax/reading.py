@@ -172,6 +172,14 @@ class Reader:
             self.fail_expecting("INTEGER_VALUE")
         return int(self.advance().text)
 
+    def written(self, first: int) -> str:
+        """Returns what was read since the token ``first``, as it was written, on one line and without comments."""
+        parts: list[str] = []
+        for index in range(first, self.index):
+            is_apart = index > first and self._tokens[index - 1].end < self._tokens[index].start
+            parts.append(f"{' ' if is_apart else ''}{self._tokens[index].written}")
+        return "".join(parts)
+
     def fail_expecting(self, *words: str) -> NoReturn:
         """Raises: one of these words or signs should stand here."""
         if words == (")",):

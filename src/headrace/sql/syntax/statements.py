@@ -50,6 +50,8 @@ class Source(Node):
 
     name: str
     alias: str
+    written: str = field(default="", compare=False, repr=False)
+    """Name and alias as they were written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,10 @@ class Join(Node):
     source: Source
     condition: Expression
     within: Within | None = None
+    written: str = field(default="", compare=False, repr=False)
+    """The clause as it was written, up to ON."""
+    written_on: str = field(default="", compare=False, repr=False)
+    """The clause as it was written, from ON on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,18 @@ class Window(Node):
     retention: timedelta | None = None
     grace: timedelta | None = None
     alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenClauses:
+    """The clauses of a query as they were written, with their first words; empty where there is none."""
+
+    select: str = ""
+    window: str = ""
+    where: str = ""
+    group_by: str = ""
+    partition_by: str = ""
+    having: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +119,7 @@ class Query(Node):
     """Beyond ksqlDB, for pull queries: expressions, each with whether it is descending."""
     offset: int | None = None
     """Beyond ksqlDB, for pull queries."""
+    written: WrittenClauses = field(default=WrittenClauses(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

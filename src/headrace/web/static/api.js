@@ -2,7 +2,12 @@
 
 const KEPT = "headrace-token";
 
-export class Refused extends Error {}
+export class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.isUnknown = status === 404;
+  }
+}
 
 function headers() {
   const token = sessionStorage.getItem(KEPT);
@@ -14,7 +19,7 @@ export async function get(path, options = {}) {
   if (answer.status === 401 && askForToken()) return get(path, options);
   const kind = answer.headers.get("content-type") ?? "";
   const body = kind.includes("json") ? await answer.json() : await answer.text();
-  if (!answer.ok) throw new Refused(body?.error?.message ?? body?.message ?? `${answer.status} ${answer.statusText}`);
+  if (!answer.ok) throw new Refused(body?.error?.message ?? body?.message ?? `${answer.status} ${answer.statusText}`, answer.status);
   return body;
 }
 

@@ -3,7 +3,7 @@
 import { follow, get } from "./api.js";
 import { ago, element } from "./dom.js";
 import { banner, pages } from "./frame.js";
-import { graph } from "./graph.js";
+import { graph, scrollGraph } from "./graph.js";
 import { lettersPage } from "./letters.js";
 import { batchesPage, overview } from "./overview.js";
 import { storesPage } from "./stores.js";
@@ -15,17 +15,17 @@ let topology = null;
 async function topologyPage(page) {
   topology ??= await get("../topology");
   const before = page.querySelector(".graph");
-  const at = before ? [before.scrollLeft, before.scrollTop] : null;
-  page.replaceChildren(element("h1", {}, "Topology"), graph(topology, live.nodes));
-  const now = page.querySelector(".graph");
-  now.scrollTo(...(at ?? [(now.scrollWidth - now.clientWidth) / 2, 0]));
+  const at = before && { scrollLeft: before.scrollLeft, scrollTop: before.scrollTop };
+  const now = graph(topology, live.nodes);
+  page.replaceChildren(element("h1", {}, "Topology"), now);
+  scrollGraph(now, at);
 }
 
 const show = pages([
   ["overview", "Overview", overview, true],
   ["topology", "Topology", topologyPage, true],
-  ["stores", "Stores", storesPage, false],
-  ["topics", "Topics", topicsPage, false],
+  ["stores", "Stores", storesPage, false, 1],
+  ["topics", "Topics", topicsPage, false, 1],
   ["letters", "Letters", lettersPage, false],
   ["batches", "Batches", batchesPage, true],
 ], live, () => live.application !== null);

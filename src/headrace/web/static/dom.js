@@ -18,16 +18,16 @@ function fill(element, attributes, children) {
 export const element = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 export const drawn = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
+// Roles are said aloud, because a table whose rows are stacked on a phone is none to a browser any more.
 export function table(columns, rows, emptyText, link) {
   if (!rows.length) return element("p", { class: "empty" }, emptyText);
+  // A real link that covers its row: it can be opened in another tab, copied, and reached by the keyboard.
+  const shown = (row, content, at) => (link && at === 0 ? element("a", { class: "whole", href: link(row) }, content) : content);
   return element("div", { class: "scroll" },
-    element("table", {},
-      element("thead", {}, element("tr", {}, columns.map(([title, , kind]) => element("th", { class: kind, scope: "col" }, title)))),
-      element("tbody", {}, rows.map((row) => {
-        const open = link && (() => { location.hash = link(row); });
-        return element("tr", open && { class: "link", tabindex: 0, onclick: open, onkeydown: (event) => event.key === "Enter" && open() },
-          columns.map(([title, value, kind]) => element("td", { class: kind, "data-title": title }, value(row))));
-      }))));
+    element("table", { class: "stacked", role: "table" },
+      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, columns.map(([title, , kind]) => element("th", { class: kind, scope: "col", role: "columnheader" }, title)))),
+      element("tbody", { role: "rowgroup" }, rows.map((row) => element("tr", { class: link && "link", role: "row" },
+        columns.map(([title, value, kind], at) => element("td", { class: kind, role: "cell", "data-title": title }, shown(row, value(row), at))))))));
 }
 
 export const card = (title, ...children) => element("section", { class: "card" }, title && element("h2", {}, title), children);

@@ -10,8 +10,8 @@ const live = { server: null, queries: [] };
 
 const show = pages([
   ["sql", "SQL", sqlPage, false],
-  ["queries", "Queries", queriesPage, true],
-  ["topics", "Topics", topicsPage, false],
+  ["queries", "Queries", queriesPage, true, 1],
+  ["topics", "Topics", topicsPage, false, 1],
 ], live, () => live.server !== null);
 
 function header() {
@@ -23,7 +23,9 @@ function header() {
   state.textContent = `${queries.length} ${queries.length === 1 ? "query" : "queries"}`;
   state.className = `badge ${failing.length ? "bad" : queries.length ? "good" : ""}`;
   if (!server.following) banner("The server does not follow its command topic; its log says why.", "bad");
-  else banner(failing.length ? `${failing[0].id} fails: ${failing[0].error}` : "", "bad");
+  else if (!failing.length) banner("");
+  else if (failing.length === 1) banner(`${failing[0].id} fails: ${failing[0].error}`, "bad", { leads: [`#/queries/${encodeURIComponent(failing[0].id)}`, "look at it"], dismissible: true });
+  else banner(`${failing.length} queries fail; ${failing[0].id}: ${failing[0].error}`, "bad", { leads: ["#/queries", "look at them"], dismissible: true });
 }
 
 async function listen() {

@@ -19,7 +19,7 @@ export function typeText(schema) {
 
 function fieldsTable(fields, isTable) {
   const role = (field) => (field.type === "KEY" ? (isTable ? "PRIMARY KEY" : "KEY") : field.type === "HEADER" ? (field.headerKey ? `HEADER('${field.headerKey}')` : "HEADERS") : "");
-  return table([["Column", (row) => row.name], ["Type", (row) => typeText(row.schema)], ["", role]], fields, "It has no columns.");
+  return table([["Column", (row) => row.name], ["Type", (row) => typeText(row.schema)], ["Role", role]], fields, "It has no columns.");
 }
 
 const facts = (pairs) => element("dl", { class: "facts" }, pairs.filter(([, value]) => value).map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));

@@ -3,7 +3,10 @@
 import { get } from "./api.js";
 import { card, element, number } from "./dom.js";
 import { editor, remember } from "./sql_editor.js";
+import { EXAMPLES, PREFIX } from "./sql_examples.js";
 import { identifier, run } from "./sql_run.js";
+
+const EARLIEST = { "auto.offset.reset": "earliest" };
 
 // Made once: what was typed and what came of it is there again after a look at another page.
 let workbench = null;
@@ -28,20 +31,31 @@ function makeWorkbench(live) {
   let session = { settings: {}, variables: {} }, running = null;
   const typed = editor(() => runTyped());
 
-  async function start(text, isTyped) {
+  async function start(text, isTyped, wanted = {}) {
     running?.abort();
     const mine = running = new AbortController();
     problem.hidden = true;
     typed.clear();
     stop.hidden = false;
-    const settings = { ...(beginning.checked ? { "auto.offset.reset": "earliest" } : {}), ...session.settings };
-    const ended = await run(text, { settings, variables: session.variables }, results, mine.signal);
+    const settings = { ...(beginning.checked ? EARLIEST : {}), ...session.settings, ...wanted };
+    const ended = await run(text, { settings, variables: session.variables }, results, mine.signal, (query) => start(`${query};`, false, EARLIEST));
     if (running !== mine) return;
     running = null;
     stop.hidden = true;
-    if (ended.session) keep(ended.session);
+    if (ended.session && wanted !== EARLIEST) keep(ended.session);
     if (ended.error) complain(ended.error, isTyped);
     refresh();
+  }
+
+  // What the server has is made by others or by these examples; they are offered as long as nobody else has made anything.
+  function offer(sources_) {
+    const isEmpty = sources_.every(({ name }) => name.startsWith(PREFIX)) && live.server.accepts_statements;
+    const isShown = results.firstElementChild?.id === "examples";
+    if (isShown === isEmpty || (results.firstElementChild && !isShown)) return;
+    results.replaceChildren(...(isEmpty ? [element("section", { id: "examples", class: "stack" },
+      element("p", { class: "soft" }, "Nothing has run here yet. Type a statement, or begin with an example. What an example makes has a name that begins with example_."),
+      element("div", { class: "columns" }, EXAMPLES.map(({ title, says, before, shown }) => card(title, element("p", {}, says), element("pre", {}, shown),
+        element("button", { type: "button", class: "primary", onclick: () => { typed.put(`${before}\n${shown}`); beginning.checked = true; runTyped(); } }, "Try it")))))] : []));
   }
 
   function runTyped() {
@@ -77,6 +91,7 @@ function makeWorkbench(live) {
   async function refresh() {
     try {
       const { streams, tables, topics } = await get("api/catalog");
+      offer([...streams, ...tables]);
       const ask = (text) => () => start(text, false);
       const named = (title, rows, leads, note) => element("section", {}, element("h2", {}, title),
         rows.length ? element("ul", { class: "names" }, rows.map((row) => element("li", {}, leads(row)))) : element("p", { class: "soft" }, note));

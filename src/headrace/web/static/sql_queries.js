@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { card, element, number, rate, table } from "./dom.js";
-import { graph } from "./graph.js";
+import { graph, scrollGraph } from "./graph.js";
 import { identifier, run } from "./sql_run.js";
 
 const KINDS = { RUNNING: "good", PAUSED: "warn", ERROR: "bad", UNRESPONSIVE: "bad" };
@@ -13,15 +13,17 @@ const LINKS = { topic: (name) => `#/topics/${encodeURIComponent(name)}` };
 
 export async function queriesPage(page, live, [id], signal) {
   if (id) return queryPage(page, live, id, signal);
-  const at = [...page.querySelectorAll("tr.link")].indexOf(document.activeElement);
+  // Somebody presses the button of the mouse right now; what is replaced under it would not be clicked.
+  if (page.querySelector("tr.link:active")) return undefined;
+  const at = [...page.querySelectorAll("tr.link a.whole")].indexOf(document.activeElement);
   page.replaceChildren(card("Queries", table([
     ["query", (row) => row.id], ["state", (row) => badge(row.state)], ["reads", (row) => row.sources.join(", ")], ["writes", (row) => row.sink],
     ["in", (row) => known(row.rate_in, rate), "number"], ["out", (row) => known(row.rate_out, rate), "number"],
     ["records in", (row) => known(row.records_in, number), "number"], ["waiting", (row) => known(row.waiting, number), "number"],
-    ["", (row) => row.error && element("span", { class: "bad" }, row.error)],
+    ...(live.queries.some((row) => row.error) ? [["error", (row) => row.error && element("span", { class: "bad" }, row.error)]] : []),
   ], live.queries, "No query runs: CREATE STREAM … AS SELECT starts one.", (row) => `#/queries/${encodeURIComponent(row.id)}`)));
   // The list is drawn anew every second, and the keyboard is to stay where it is.
-  if (at >= 0) page.querySelectorAll("tr.link")[at]?.focus();
+  if (at >= 0) page.querySelectorAll("tr.link a.whole")[at]?.focus();
   return undefined;
 }
 
@@ -30,17 +32,21 @@ async function queryPage(page, live, id, signal) {
   if (page.firstElementChild?.dataset.query !== id) page.replaceChildren(frameOf(page, live, id, query));
   const part = (name) => page.querySelector(`[data-part="${name}"]`);
   part("state").replaceChildren(badge(query.state));
-  part("error").replaceChildren(...(query.error ? [element("p", { class: "error" }, query.error)] : []));
+  if (part("error").dataset.said !== (query.error_details ?? "")) {
+    part("error").dataset.said = query.error_details ?? "";
+    part("error").replaceChildren(...(query.error ? [element("div", { class: "error" }, element("p", {}, query.error), element("details", {}, element("summary", {}, "As the engine says it"), element("pre", {}, query.error_details)))] : []));
+  }
   const figure = (label, value) => element("section", { class: "card" }, element("div", { class: "figure" }, value), element("div", { class: "label" }, label));
   part("figures").replaceChildren(
     figure("records in", known(query.rate_in, rate)), figure("records out", known(query.rate_out, rate)), figure("records waiting", known(query.waiting, number)),
     figure("read so far", known(query.records_in, number)), figure("written so far", known(query.records_out, number)), figure("rows of state", known(query.state_rows, number)));
   if (part("pause")) part("pause").textContent = query.state === "PAUSED" ? "Resume" : "Pause";
   const before = part("graph").firstElementChild;
-  const at = before ? [before.scrollLeft, before.scrollTop] : null;
-  const now = graph(query.topology, query.nodes, LINKS);
+  if (before?.matches(":active")) return;
+  const at = before && { scrollLeft: before.scrollLeft, scrollTop: before.scrollTop };
+  const now = graph(query.topology, query.nodes, LINKS, query.texts);
   part("graph").replaceChildren(now);
-  now.scrollTo(...(at ?? [(now.scrollWidth - now.clientWidth) / 2, 0]));
+  scrollGraph(now, at);
 }
 
 // What does not change is made once, so that nobody clicks on a button that is being replaced.

@@ -1,6 +1,6 @@
 // Stores: look up a key, scan a range, follow changes.
 
-import { follow, get } from "./api.js";
+import { follow, get, Refused } from "./api.js";
 import { card, element, number, table, time, valueText } from "./dom.js";
 
 const path = (store) => `../stores/${encodeURIComponent(store)}`;
@@ -15,7 +15,7 @@ export async function storesPage(page, live, [name], signal) {
     return;
   }
   const store = stores.find((one) => one.name === name);
-  if (!store) throw new Error(`There is no store '${name}' that can be asked.`);
+  if (!store) throw new Refused(`There is no store '${name}' that can be asked.`, 404);
   const answer = element("div", { id: "answer" });
   const key = element("input", { type: "text", id: "key", placeholder: "key", "aria-label": "key", autocomplete: "off" });
   const show = async (request) => {
@@ -27,7 +27,7 @@ export async function storesPage(page, live, [name], signal) {
   };
   const lookUp = (event) => { event.preventDefault(); show(`${path(name)}/keys/${encodeURIComponent(key.value)}`); };
   const changes = element("tbody", {});
-  const tail = element("div", { class: "tail scroll" }, element("table", {}, changes));
+  const tail = element("div", { class: "tail scroll" }, element("table", { class: "stacked" }, element("thead", {}, element("tr", {}, ["time", "key", "value"].map((title) => element("th", { scope: "col" }, title)))), changes));
   const say = element("p", { class: "soft" }, "Waiting for changes …");
   page.replaceChildren(element("div", { class: "stack" },
     element("h1", {}, element("a", { href: "#/stores" }, "Stores"), ` / ${name} `, element("span", { class: "badge" }, store.kind)),
@@ -39,7 +39,7 @@ export async function storesPage(page, live, [name], signal) {
     card("Changes", say, tail)));
   follow(`${path(name)}/changes`, (event, change) => {
     say.hidden = true;
-    changes.prepend(element("tr", {}, element("td", { class: "soft" }, time(change.timestamp_ms)), element("td", {}, valueText(change.key)), element("td", {}, valueText(change.value))));
+    changes.prepend(element("tr", {}, element("td", { class: "soft", "data-title": "time" }, time(change.timestamp_ms)), element("td", { "data-title": "key" }, valueText(change.key)), element("td", { "data-title": "value" }, valueText(change.value))));
     while (changes.childElementCount > 200) changes.lastElementChild.remove();
   }, signal).catch((error) => { if (error.name !== "AbortError") say.replaceChildren(error.message); });
 }

@@ -1,6 +1,6 @@
 // Topics: what is there, and a browser of records by offset or time.
 
-import { get } from "./api.js";
+import { get, Refused } from "./api.js";
 import { card, element, number, table, time, valueText } from "./dom.js";
 
 const SERDES = ["auto", "string", "json", "integer", "long", "double", "bytes"];
@@ -15,7 +15,7 @@ export async function topicsPage(page, live, [name], signal, query) {
     return;
   }
   const topic = topics.find((one) => one.name === name);
-  if (!topic) throw new Error(`There is no topic '${name}'.`);
+  if (!topic) throw new Refused(`There is no topic '${name}'.`, 404);
   const choice = (id, values, chosen) => element("select", { id, "aria-label": id.replace("-", " ") }, values.map((value) => element("option", { value, selected: String(value) === String(chosen) }, value)));
   const partition = choice("partition", [...Array(topic.partitions).keys()], query.get("partition") ?? 0);
   const keySerde = choice("key-serde", SERDES, "auto"), valueSerde = choice("value-serde", SERDES, "auto");

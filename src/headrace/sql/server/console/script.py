@@ -66,8 +66,8 @@ class Script:
     """A text that is carried out while its events are read; any thread may stop it.
 
     An event has one key. ``statement`` says what the following ones belong to: ``entity`` is an answer, ``columns``
-    come before every ``row``, ``line`` is one of PRINT, ``done`` the end. ``error`` ends everything but ``session``,
-    which has what is set from now on.
+    come before every ``row``, ``print`` before every ``line`` of PRINT, ``done`` is the end. ``error`` ends everything
+    but ``session``, which has what is set from now on.
     """
 
     def __init__(
@@ -148,7 +148,8 @@ class Script:
             return
         opened = self._endpoint.open(piece.text, self._session)
         if isinstance(opened, Printed):
-            found, end = _lines(opened), opened.stopping.set
+            assert isinstance(statement, PrintTopic), "nothing else is printed"
+            found, end = _lines(opened, statement), opened.stopping.set
         else:
             query = opened
             found, end = _rows(query), lambda: self._endpoint.closed(query)
@@ -189,7 +190,8 @@ def _only_looks(statement: Statement) -> bool:
     return isinstance(statement, _HARMLESS) and not is_for_all
 
 
-def _lines(printed: Printed) -> Iterator[Event]:
+def _lines(printed: Printed, statement: PrintTopic) -> Iterator[Event]:
+    yield {"print": statement.topic, "from_beginning": statement.from_beginning}
     for line in printed.lines:
         yield {"line": line}
     yield {"done": None}
@@ -197,7 +199,8 @@ def _lines(printed: Printed) -> Iterator[Event]:
 
 def _rows(query: OpenQuery) -> Iterator[Event]:
     columns = [{"name": column.name, "type": str(column.type)} for column in query.schema]
-    yield {"columns": columns, "push": query.is_push, "query_id": query.id}
+    reads = {"sources": list(query.sources), "from_beginning": query.from_beginning}
+    yield {"columns": columns, "push": query.is_push, "query_id": query.id, **(reads if query.is_push else {})}
     write = cell_writer(query.schema)
     for row in query.rows:
         cells = write(row.columns)

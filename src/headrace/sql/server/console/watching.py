@@ -14,6 +14,8 @@ from headrace.sql.hosting.progress import unread
 from headrace.sql.hosting.streams_host import application_id
 from headrace.sql.internal_topics import is_internal
 from headrace.sql.persistent import PersistentQuery
+from headrace.sql.server.console.failures import failed_node, failure_text
+from headrace.sql.server.console.node_texts import NodeText, node_texts
 from headrace.sql.server.errors import NOT_FOUND, RequestError, terminated
 from headrace.sql.server.query_info import shown_state
 from headrace.sql.server.service import SqlService
@@ -34,6 +36,7 @@ class Watching:
         self._lock = threading.Lock()
         self._waiting: dict[str, int | None] = {}
         self._asked: float | None = None
+        self._texts: dict[str, tuple[PersistentQuery, dict[str, NodeText]]] = {}
 
     # Any: what JSON holds, in all of these.
     def now(self) -> dict[str, Any]:
@@ -64,10 +67,15 @@ class Watching:
     def _figures(self, query: PersistentQuery, waiting: int | None) -> dict[str, Any]:
         host = self._service.host
         status, metrics = host.status(query.id), host.metrics(query.id)
+        error = None
+        if status.error is not None:
+            application = application_id(self._service.service_id, query.id)
+            error = failure_text(status.error, query, application, self._node_texts(query))
         return {
             "id": query.id,
             "state": shown_state(query.id, host),
-            "error": status.error,
+            "error": error,
+            "error_details": status.error,
             "sink": query.sink,
             "sink_topic": query.sink_topic,
             "sources": list(query.sources),
@@ -79,6 +87,15 @@ class Watching:
             "waiting": waiting,
         }
 
+    def _node_texts(self, query: PersistentQuery) -> dict[str, NodeText]:
+        with self._lock:
+            known = self._texts.get(query.id)
+            if known is None or known[0] is not query:
+                running = self._service.engine.catalog.queries
+                self._texts = {name: each for name, each in self._texts.items() if name in running}
+                known = self._texts[query.id] = (query, node_texts(query))
+            return known[1]
+
     def query(self, query_id: str) -> dict[str, Any]:
         """Returns one query with its topology, and how fast records go through it."""
         service = self._service
@@ -87,13 +104,20 @@ class Watching:
             raise RequestError(NOT_FOUND, f"There is no query {query_id}; it may have been terminated")
         application = application_id(service.service_id, query.id)
         metrics = service.host.metrics(query.id)
+        texts = self._node_texts(query)
+        figures = self._figures(query, self._waiting_records().get(query.id))
+        nodes = {} if metrics is None else node_figures(query.topology, application, metrics)
+        failed = failed_node(figures["error_details"] or "", texts)
+        if failed is not None:
+            nodes.setdefault(failed, {})["failed"] = True
         return {
-            **self._figures(query, self._waiting_records().get(query.id)),
+            **figures,
             "statement": terminated(query.statement.text),
             "application_id": application,
             "topology": topology_json(query.topology, application, lambda: service.log),
             "description": str(query.topology.describe()),
-            "nodes": {} if metrics is None else node_figures(query.topology, application, metrics),
+            "texts": {name: {"sql": text.sql, "role": text.role} for name, text in texts.items()},
+            "nodes": nodes,
         }
 
     def catalog(self) -> dict[str, Any]:
