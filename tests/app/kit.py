@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, cast
 
 from headrace import Materialized, StreamsBuilder, StreamsConfig
 from headrace.app import Streams, StreamsState
-from headrace.app.engine import EngineListener
+from headrace.batches.engine import EngineListener
+from headrace.batches.reports import BatchReport
 from headrace.errors import StreamsError
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
@@ -72,7 +73,7 @@ def started(listener: EngineListener) -> None:
 
 
 def batch(number: int) -> Action:
-    return lambda listener: listener.on_batch(number)
+    return lambda listener: listener.on_batch(cast("BatchReport", number))
 
 
 def fails(error: BaseException | None = None) -> Action:

@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from headrace.app.streams import Streams
+from headrace.batches.reports import BatchReport
 from headrace.errors import ProcessingError
 from headrace.topics.embedded import EmbeddedLog
 from tests.app.kit import END, Action, Engines, fails, started
@@ -31,7 +32,7 @@ class Report:
 
 
 def batch(report: Report) -> Action:
-    return lambda listener: listener.on_batch(report)
+    return lambda listener: listener.on_batch(cast("BatchReport", report))
 
 
 Start = Callable[..., Engines]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace import StreamsConfig
 from headrace.app.lock import lock_directory
 from headrace.batches.working_copy import Applied, WorkingCopy
 from headrace.state.changes import Changes
@@ -19,7 +20,7 @@ def application(log: EmbeddedLog, state_dir: Path) -> Path:
     directory = state_dir / "shop"
     lock_directory(directory, "shop").release()
     for task, rows in (("0_2", 3), ("0_10", 0)):
-        copy = WorkingCopy(directory / task)
+        copy = WorkingCopy(directory / task, {"totals": "lmdb"}, StreamsConfig())
         copy.settle({"totals": Changes(rows={b"%d" % n: b"x" for n in range(rows)})}, {"totals": Applied("1", rows)})
         copy.write()
         copy.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headrace import EmbeddedLog
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 from tests.query.kit import Place
 
 
@@ -19,7 +19,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 @pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TopicLog]:
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DurableLog]:
     """A log without topics, of either kind."""
     if request.param == "kafka":
         yield request.getfixturevalue("kafka")

@@ -11,7 +11,8 @@ from typing import Any
 from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
 from headrace.app.engine import local_engine
 from headrace.query import Position, PositionBound
-from headrace.topics.log import Output, TopicLog
+from headrace.topics.journal import DurableLog
+from headrace.topics.log import Output
 from headrace.topology.topology import Topology
 
 SOON = timedelta(seconds=20)
@@ -21,9 +22,9 @@ SOON = timedelta(seconds=20)
 class Place:
     """A log, by default one in the directory, and an application that runs on it in this process."""
 
-    def __init__(self, directory: Path, log: TopicLog | None = None, /, **partitions: int) -> None:
+    def __init__(self, directory: Path, log: DurableLog | None = None, /, **partitions: int) -> None:
         self.directory = directory
-        self.log: TopicLog = EmbeddedLog(directory / "log", sync="none") if log is None else log
+        self.log: DurableLog = EmbeddedLog(directory / "log", sync="none") if log is None else log
         for topic, count in partitions.items():
             self.log.create_topic(topic, partitions=count)
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import HealthCheck, Phase, given, settings
 
 from headrace.query import Position
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 from tests.query.agreement import PARTITIONS, RECORDS, STORES, Pair, Sent, running
 from tests.query.kit import SOON, Place
 from tests.query.programs import LATEST_MS, TOPICS, read_everything, v1_types
@@ -50,7 +50,7 @@ def test_queries_give_what_the_drivers_stores_have(records: list[Sent]) -> None:
         pair.compare_queries()
 
 
-def test_an_application_that_goes_on_running_has_what_the_driver_has(tmp_path: Path, log: TopicLog) -> None:
+def test_an_application_that_goes_on_running_has_what_the_driver_has(tmp_path: Path, log: DurableLog) -> None:
     place = Place(tmp_path, log, **dict.fromkeys(TOPICS, PARTITIONS))
     # Not long ago: brokers soon delete changes that are older than the retention, by their timestamps.
     first_ms = int(time.time()) // 3600 * 3_600_000 - 7_200_000

@@ -23,7 +23,7 @@ from headrace.sql.results import PullResult, PushQuery, QueryContext, ResultRow
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import SelectQuery
 from headrace.sql.tables import open_tables
-from headrace.topics.log import TopicLog
+from headrace.topics.journal import DurableLog
 
 SOON = timedelta(seconds=60)
 """After which a test is taken to hang."""
@@ -34,7 +34,7 @@ class QueryPlace:
     """Everything that queries need, in a directory."""
 
     def __init__(self, directory: Path) -> None:
-        self.log: TopicLog = EmbeddedLog(directory / "log", sync="none")
+        self.log: DurableLog = EmbeddedLog(directory / "log", sync="none")
         self.engine = SqlEngine(topics=LogTopics(self.log))
         settings = {"state.dir": str(directory / "state"), "log.sync": "none"}
         self.host = StreamsHost(self.log, settings, service_id=_SERVICE, engine=local_engine)

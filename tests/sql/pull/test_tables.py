@@ -10,6 +10,7 @@ import pytest
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.pull.keys import KeyConditions, KeyRows, RangeRows
 from headrace.sql.syntax.parser import parse_expression
+from headrace.topics.journal import TaskRecord
 from tests.sql.places import QueryPlace
 
 CITIES = """
@@ -89,11 +90,13 @@ def test_a_deleted_row_is_gone_and_a_changed_one_is_new(cities: QueryPlace) -> N
 
 
 def test_rows_that_were_not_committed_are_not_seen(cities: QueryPlace) -> None:
-    with cities.log.stage("other", 0, "task", 0) as stage:
-        stage.write("cities", [(0, 9, b"Rome", b'{"PEOPLE": 1}', ())])
-        receipt = stage.finish({})
-        assert cities.rows("SELECT * FROM cities WHERE name = 'Rome';") == []
-    cities.log.commit_batch("other", 0, [receipt])
+    journal = cities.log.open_journal("other", ["0_0"])
+    task = cities.log.task_journal("other", journal.incarnation, "0_0", [])
+    task.open()
+    rome = (0, 9, b"Rome", b'{"PEOPLE": 1}', ())
+    receipt = task.commit(TaskRecord(0, "stamp", [], None, b""), [("cities", [rome])], [])
+    assert cities.rows("SELECT * FROM cities WHERE name = 'Rome';") == []
+    journal.commit(0, [receipt])
     assert cities.rows("SELECT people FROM cities WHERE name = 'Rome';") == [[1]]
 
 

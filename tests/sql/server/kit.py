@@ -14,7 +14,8 @@ from headrace import EmbeddedLog
 from headrace.app.engine import EngineFactory, local_engine
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.server.sql_server import SqlServer
-from headrace.topics.log import Raw, TopicLog
+from headrace.topics.journal import DurableLog
+from headrace.topics.log import Raw
 
 SOON = timedelta(seconds=60)
 """After which a test is taken to hang."""
@@ -25,7 +26,7 @@ class SqlPlace:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.log: TopicLog = EmbeddedLog(directory / "log", sync="none")
+        self.log: DurableLog = EmbeddedLog(directory / "log", sync="none")
         self.clients: list[Client] = []
 
     def server(

@@ -157,7 +157,7 @@ def _expiring(kept: Materialized[Any, Any], lifetime: Lifetime | None) -> Materi
     return kept if lifetime is None else replace(kept, ttl=lifetime.duration, by=lifetime.clock)
 
 
-@_built.register
+@_added.register
 def _expire(step: Expire, builder: StreamsBuilder) -> AnyTable:
     kept: Materialized[Any, Any] = Materialized(
         "Expire-Materialize", key_serde=_key_serde(step), value_serde=_row_serde(step)
