@@ -116,14 +116,14 @@ class Running:
 def spark_kept_open() -> Iterator[None]:
     """Keeps Spark's context and its Python workers from case to case: starting them takes longer than most cases."""
     # An import here: the other engine needs no pyspark.
-    from headrace.spark.session import close_session, open_session
+    from headrace.spark.context import close_context, open_context
 
     with TemporaryDirectory(prefix="rest-spark-") as folder:
-        session = open_session(StreamsConfig.of(_SPARK), partitions=1, directory=Path(folder))
+        context = open_context(StreamsConfig.of(_SPARK), directory=Path(folder))
         try:
             yield
         finally:
-            close_session(session)
+            close_context(context)
 
 
 @contextmanager

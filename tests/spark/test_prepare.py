@@ -51,7 +51,7 @@ def test_archive_is_made_although_the_application_is_killed(tmp_path: Path) -> N
     first = start(tmp_path / "first", cache)
     assert "SharedArchiveFile" not in (tmp_path / "first" / "options").read_text()
     # Its process for the archive has been started, and lives on.
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 400
     while not list(cache.glob("classes/*/lock")):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -173,7 +173,7 @@ class _OnlyWithNumpy:
     """One of pyspark's converters for arguments of Java calls that are NumPy's, asked only if there can be any.
 
     By itself it imports pyspark's testing package to find out whether there is NumPy, and with it pandas and pyarrow:
-    half a second, at the first call to the JVM.
+    0.44 s of processor time, at the first call to the JVM.
     """
 
     # Any: py4j has no annotations.

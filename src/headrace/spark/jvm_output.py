@@ -19,10 +19,8 @@ _KEPT_LINES = 40
 _TRACEBACK = "Traceback (most recent call last):\n"
 _DAEMON = re.compile(r'  File ".*pyspark/daemon\.py"')
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Interrupt|Exit)\b")
-# Warnings of the JVM; the steps of the worker in which Spark plans a stateful operator.
-_NOISE = re.compile(
-    r"WARNING: |OpenJDK |Java HotSpot|\[\d+[.,]\d+s\]\[|(Starting )?Streaming TransformWithState\w* Python worker"
-)
+_NOISE = re.compile(r"WARNING: |OpenJDK |Java HotSpot|\[\d+[.,]\d+s\]\[")
+"""Warnings of the JVM."""
 
 
 def of_the_application(lines: Iterable[str]) -> Iterator[str]:
@@ -31,7 +29,6 @@ def of_the_application(lines: Iterable[str]) -> Iterator[str]:
     >>> list(of_the_application(["WARNING: Using incubator modules: jdk.incubator.vector\n", "order 17\n"]))
     ['order 17\n']
     """
-    last = ""
     headers = ending = 0
     for line in lines:
         if line == _TRACEBACK:
@@ -49,12 +46,8 @@ def of_the_application(lines: Iterable[str]) -> Iterator[str]:
             continue
         yield from [_TRACEBACK] * headers
         headers = 0
-        noise = _NOISE.match(line) is not None
-        # Each of those steps has an empty line after it.
-        following = line == "\n" and _NOISE.match(last) is not None
-        if not (noise or following):
+        if _NOISE.match(line) is None:
             yield line
-        last = line
 
 
 class JvmOutput:
