@@ -39,7 +39,7 @@ def shown(default: Any) -> str:
     if isinstance(default, timedelta):
         return f"`{duration(default)}`"
     if isinstance(default, str) and default.startswith(tempfile.gettempdir()):
-        return "a directory `headrace` for temporary files"
+        return "`headrace-<user id>/state` in the directory for temporary files"
     if type(default).__name__.endswith("Serde"):
         return f"`Serdes.{type(default).__name__.removesuffix('Serde').lower()}()`"
     return f"`{default!r}`"
