@@ -115,10 +115,8 @@ class StreamsConfig:
         "fail", "on.offset.out.of.range", Kind.CHOICE, choices=("fail", "earliest", "latest")
     )
     """When records are gone that were not read yet: ``fail``, or go on at the ``earliest`` or ``latest`` ones."""
-    on_replay_difference: str = setting("warn", "on.replay.difference", Kind.CHOICE, choices=("warn", "fail"))
-    """When a batch on Kafka is run again whose results were written, and its state differs: ``warn``, or ``fail``."""
     commit_interval: timedelta | None = setting(None, "commit.interval.ms", Kind.DURATION, minimum=0, optional=True)
-    """How often progress is saved and caches are flushed. On Spark, None: as soon as there is input.
+    """From the start of one micro-batch to that of the next, with little input; None: 40 ms. A backlog does not wait.
 
     Kafka Streams' own defaults are 100 ms, and 30 s with ``at_least_once``.
     """

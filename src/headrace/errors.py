@@ -270,11 +270,9 @@ class OffsetOutOfRangeError(StreamsError, LookupError):
 
 
 class BatchError(StreamsError):
-    """A micro-batch cannot be committed: a newer one has been, its receipts are not those of this batch, or run again
-    it did something else.
+    """A micro-batch cannot be committed: it is not the next one, or its receipts are not those of this batch.
 
-    Usually the checkpoint of the application was deleted or exchanged while the log was kept. Reset the application.
-    The last happens only with ``on_replay_difference="fail"`` to functions that are not deterministic. Correct them.
+    Open the journal again, and go on from where the log is; `Streams` does so when it is started again.
     """
 
 

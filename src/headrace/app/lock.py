@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from errno import EACCES, EAGAIN
@@ -19,33 +18,22 @@ from headrace.errors import LockError, StateDirectoryError
 LOCK = "lock"
 """Name of the file. It is never deleted: who waits for a deleted file would not see the owner of a new one."""
 
-_ORPHANS_S = 30.0
-"""How long a start waits for what a killed process has left: its JVM ends by itself, within about a second."""
-_POLL_S = 0.05
-
 
 class DirectoryLock:
     """Holds a directory for an application; made by ``lock_directory``.
 
-    It is the operating system that keeps the lock, so it is gone with the process, however that ends, and with the
-    processes to which its descriptor was handed down. The file says who has it, or had it last.
+    It is the operating system that keeps the lock, so it is gone with the process, however that ends. The file says who
+    has it, or had it last. What processes that the owner has started may still do is fenced by the journal.
     """
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor: int | None = descriptor
 
-    @property
-    def descriptor(self) -> int:
-        """For a child that may still write after this process was killed: it holds the lock as well."""
-        assert self._descriptor is not None, "the lock is held"
-        return self._descriptor
-
     def release(self) -> None:
         """Gives the directory free; a second call does nothing."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            # A child that lives on, such as the JVM that waits for the next application, has no part in it any more.
             fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
@@ -96,7 +84,6 @@ def locked(directory: Path, application: str) -> Iterator[DirectoryLock]:
 
 
 def _open_locked(path: Path, application: str) -> int:
-    deadline = time.monotonic() + _ORPHANS_S
     while True:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -110,9 +97,6 @@ def _open_locked(path: Path, application: str) -> int:
             owner = _owner(descriptor)
             os.close(descriptor)
             if error.errno in (EAGAIN, EACCES):
-                if _has_died(owner) and time.monotonic() < deadline:
-                    time.sleep(_POLL_S)
-                    continue
                 raise _in_use(path, application, owner) from None
             raise unusable(path, error, "locked") from error
         # Somebody has deleted the file, with its directory perhaps, after it was opened here.
@@ -133,19 +117,6 @@ def _owner(descriptor: int) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _has_died(owner: dict[str, Any]) -> bool:
-    """Tells whether the owner is gone, so that only what it has started can have the lock."""
-    if owner.get("host") != socket.gethostname() or not isinstance(pid := owner.get("pid"), int):
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _in_use(path: Path, application: str, owner: dict[str, Any]) -> LockError:

@@ -29,7 +29,7 @@ from headrace.batches.reports import TaskReport
 from headrace.batches.restore_events import RestoreEvents, StateRestoreListener
 from headrace.batches.working_copy import restoring
 from headrace.config import StreamsConfig
-from headrace.errors import IllegalStateError, StreamsError
+from headrace.errors import FencedError, IllegalStateError, StreamsError
 from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExceptionResponse
 from headrace.metrics.names import MetricName, Metrics
 from headrace.metrics.recording import BatchFigures, Recording
@@ -219,7 +219,8 @@ class Streams(Queries):
         self._serving.seen.failed(error)
         # Whole only if it goes on: otherwise wait(), or leaving the context, raises it.
         logger.error("application '%s' failed: %s", self._config.application_id, error)
-        if self._stopping.is_set:
+        if self._stopping.is_set or isinstance(error, FencedError):
+            # Two instances that take over from each other in turns would do nothing else.
             return False
         with self._callbacks.entered():
             answer = ask(self._handler, error)
@@ -259,7 +260,11 @@ class Streams(Queries):
         """The engine's call: a micro-batch is committed."""
         self._backoff.reset()
         if isinstance(batch, BatchFigures):
-            self._recording.add(batch, getattr(batch, "tasks", ()))
+            tasks = getattr(batch, "tasks", ())
+            self._recording.add(batch, tasks)
+            for task in tasks:
+                for kind, figures in task.engines.items():
+                    self._recording.add_state(task.task, kind, figures)
             self._serving.on_batch(batch)
         self.on_started()
         for listener in tuple(self._batch_listeners):

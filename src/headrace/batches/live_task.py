@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 _SAMPLE_EVERY_S = 5.0
 _SAMPLES = 64
+_FIGURES_EVERY_S = 10.0
 
 
 class _Sample(NamedTuple):
@@ -88,6 +89,9 @@ class LiveTask:
                 self._copy.close()
             raise
         self.stamp = "" if head.record is None else head.record.stamp
+        self._lineage = token_hex(8) if head.record is None else head.record.lineage
+        if self._copy is not None:
+            self._copy.belong_to(self._lineage)
         self._positions: Offsets = {}
         if head.record is not None:
             self._positions = {(topic, n): offset for topic, n, offset in head.record.positions}
@@ -99,7 +103,7 @@ class LiveTask:
             for store in self._changelogs
             if isinstance(self.task.stores[store], SegmentedStore)
         }
-        self._sample_due = 0.0
+        self._sample_due = self._figures_due = 0.0
 
     def _engine(self, store: str) -> Engine:
         if self._copy is None or store not in self._place.changelogs:
@@ -162,7 +166,7 @@ class LiveTask:
             raise ProcessorStateError(message)
         merged = {**self._positions, **positions}
         listed = [(*target, offset) for target, offset in merged.items()]
-        record = TaskRecord(batch_id, token_hex(8), listed, next_clock_ms, memory)
+        record = TaskRecord(batch_id, token_hex(8), listed, next_clock_ms, memory, self._lineage)
         receipt = self._journal.commit(record, [*outputs, *changelogs], edges)
         for topic, written in changelogs:
             target = (topic, self._place.id.partition)
@@ -209,6 +213,14 @@ class LiveTask:
                 found[target] = samples.popleft().offset
             samples.append(_Sample(self._ends[target], store.observed_stream_time_ms))
         return found
+
+    def engine_figures(self) -> dict[str, Mapping[str, float]]:
+        """Returns figures of the engines on disk, now and then: asking costs more than a small batch."""
+        now = time.monotonic()
+        if self._copy is None or now < self._figures_due:
+            return {}
+        self._figures_due = now + _FIGURES_EVERY_S
+        return self._copy.metrics()
 
     def rows(self) -> int:
         """Returns how many rows the stores have, as far as they are in the copy."""

@@ -56,6 +56,8 @@ class TaskReport:
     """Stores that were restored before the batch, or are being restored, if the task does not take part yet."""
     lag: int | None = None
     """Records of changelogs that the task lacks, if it is being restored instead of taking part."""
+    engines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Figures of the engines on disk, by their kinds; now and then."""
     obsolete: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Offsets of changelogs before which nothing will ever be restored."""
 

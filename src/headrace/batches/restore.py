@@ -48,6 +48,7 @@ def restore_task(
     ``clocks`` are known from the task's record. They are set first, so that rows which have expired are not restored.
     """
     parts = _parts(layout, place, head, log)
+    copy.belong_to("" if head.record is None else head.record.lineage)
     starts = _starts(parts, copy, log)
     try:
         for _ in _restore(layout, parts, starts, log, copy, clocks):

@@ -218,6 +218,7 @@ class TaskRunner:
             measures=measures,
             late=task.state.late_samples.take(),
             restores=live.take_restores(),
+            engines=live.engine_figures(),
             obsolete=live.obsolete(),
         )
         return TaskResult(edges, report)

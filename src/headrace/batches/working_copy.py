@@ -62,6 +62,8 @@ class CopyState(msgspec.Struct, array_like=True):
     current_ms: int = 0
     """When it was known last that nothing was missing; for a copy that is restored from nothing, when that began."""
     stores: dict[str, Applied] = {}
+    lineage: str = ""
+    """Of the task whose rows they are: after a reset, offsets of the same topic may mean other rows."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,13 @@ class WorkingCopy:
         """Takes notice that nothing is missing now; it is written with the next rows."""
         for part in self._parts.values():
             part.state.current_ms = _now_ms()
+
+    def belong_to(self, lineage: str) -> None:
+        """Makes it a copy of the task of this lineage; rows of another one are dropped."""
+        for part in self._parts.values():
+            if part.state.lineage not in ("", lineage):
+                part.wipe()
+            part.state.lineage = lineage
 
     def note(self, applied: Mapping[str, Applied]) -> None:
         """Takes notice of how far stores are; it is written with their rows."""
@@ -235,7 +244,7 @@ class _EnginePart:
             self.write()
 
     def write(self) -> None:
-        state = CopyState(boot_id(), self.state.current_ms, self.state.stores)
+        state = CopyState(boot_id(), self.state.current_ms, self.state.stores, self.state.lineage)
         changes = {store: each for store, engine in self._settled.items() if (each := engine.changes())}
         own = {OWN: Changes(rows={_STATE: msgspec.msgpack.encode(state)})}
         if not self.environment.apply_if(_OPENER, self._opener, changes, own):

@@ -47,6 +47,8 @@ class TaskRecord(msgspec.Struct, array_like=True, frozen=True):
     """When its next wall-clock punctuation is due."""
     memory: bytes
     """What besides the stores decides later results, as the task has packed it."""
+    lineage: str = ""
+    """Random, made with the task's first record: another one after a reset, when offsets may mean other rows."""
     edges: list[tuple[str, str, int, int]] = []
     """Receiver, topic, sequence and offset of the blobs it has sent, where the log keeps them."""
 
