@@ -53,7 +53,7 @@ function makeWorkbench(live) {
     const isShown = results.firstElementChild?.id === "examples";
     if (isShown === isEmpty || (results.firstElementChild && !isShown)) return;
     results.replaceChildren(...(isEmpty ? [element("section", { id: "examples", class: "stack" },
-      element("p", { class: "soft" }, "Nothing has run here yet. Type a statement, or begin with an example. What an example makes has a name that begins with example_."),
+      element("p", { class: "soft" }, "Nothing has run here yet. Type a statement, or try an example; what it makes is called example_ and something."),
       element("div", { class: "columns" }, EXAMPLES.map(({ title, says, before, shown }) => card(title, element("p", {}, says), element("pre", {}, shown),
         element("button", { type: "button", class: "primary", onclick: () => { typed.put(`${before}\n${shown}`); beginning.checked = true; runTyped(); } }, "Try it")))))] : []));
   }
