@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 
 # A line may import only from itself and the lines above it.
 LAYERS = (
-    {"errors", "arguments", "durations", "hints", "signatures", "settings", "config"}
+    {"errors", "arguments", "durations", "hints", "private_directory", "signatures", "settings", "config"}
     | {"record", "timestamps", "serdes", "windows", "handlers"},
     {"topics"},
     {"state"},
@@ -62,8 +62,6 @@ HOMES = {
     "google": ("sql.formats",),
     "pyspark": ("spark",),
     "py4j": ("spark",),
-    "pandas": ("spark",),
-    "pyarrow": ("spark",),
     "sqlglot": ("sql",),
     "click": ("cli",),
     "rich": ("cli",),

@@ -12,9 +12,7 @@ import gc
 import pyspark.worker  # noqa: F401 - to be there in every worker
 from pyspark.daemon import manager
 
-import headrace
-import headrace.spark.jobs
-import headrace.spark.worker_start
+import headrace.spark.level
 import headrace.topics.embedded  # noqa: F401 - the same
 
 if __name__ == "__main__":
