@@ -105,16 +105,19 @@ class Driver:
         )
         executor.add(self.application_run.application)
 
-    def plan(self) -> Plan | None:
-        return self.application_run.next_plan()
-
     def execute(self, plan: Plan) -> Outcome:
         return self.executor.run({self.application_run.key: plan})[self.application_run.key]
 
     def step(self) -> BatchReport | None:
         """Runs the next micro-batch, if there is something to do."""
-        plan = self.plan()
+        plan = self.plan_work()
         return None if plan is None else self.application_run.commit(plan, self.execute(plan))
+
+    def plan_work(self) -> Plan | None:
+        """Returns the next plan with work for tasks; before that, those that are to be restored are."""
+        while (plan := self.application_run.next_plan()) is not None and not plan.has_work:
+            self.application_run.commit(plan, self.execute(plan))
+        return plan
 
     def run(self) -> list[BatchReport]:
         """Runs micro-batches until there is nothing to do."""

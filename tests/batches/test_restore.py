@@ -29,7 +29,7 @@ from headrace import (
 from headrace.batches import restore as restoring
 from headrace.batches import working_copy
 from headrace.batches.reports import BatchReport
-from headrace.batches.working_copy import Applied, WorkingCopy
+from headrace.batches.working_copy import Applied
 from headrace.errors import LogError
 from headrace.state import SessionStore, Stores
 from headrace.state.changes import Changes
@@ -125,7 +125,7 @@ def test_what_was_not_committed_is_not_restored(bench: Bench) -> None:
     bench.write("in", ("a", 1, 10))
     driver.run()
     bench.write("in", ("a", 10, 20))
-    plan = driver.plan()
+    plan = driver.plan_work()
     assert plan is not None
     driver.execute(plan)
     driver.kill()
@@ -221,8 +221,10 @@ def test_a_copy_that_is_behind_the_beginning_of_its_topic_is_built_anew(bench: B
 
 def test_a_copy_that_is_ahead_of_the_log_is_built_anew(bench: Bench) -> None:
     run_batches(bench, "one", [("a", 1, 10)], [("b", 2, 20)])
-    copy = WorkingCopy(bench.directory / "one" / "0_0")
-    (applied,) = copy.state.stores.values()
+    (place,) = bench.layout.tasks
+    copy = bench.layout.copy_of(place, bench.directory / "one")
+    applied = copy.applied("totals")
+    assert applied is not None
     copy.settle({"totals": Changes(rows={b"never": b"was"})}, {"totals": Applied(applied.topic_id, 99)})
     copy.write()
     copy.close()
@@ -296,7 +298,7 @@ def test_a_table_is_restored_from_its_own_topic_up_to_where_it_was_read(tmp_path
     end = bench.log.end_offsets([("in", 0)])["in", 0]
     for host in ("one", "two"):
         driver = bench.driver(host)
-        plan = driver.plan()
+        plan = driver.plan_work()
         assert plan is not None
         assert [(each.start, each.end) for each in plan.ranges["0_0"]] == [(4, end)]
         driver.execute(plan)

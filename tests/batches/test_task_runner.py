@@ -114,7 +114,7 @@ def test_a_failure_closes_the_task_and_leaves_nothing(bench: Bench, add: Failing
     driver.run()
     add.is_failing = True
     bench.write("in", ("a", 2, 20), ("a", 13, 30))
-    plan = driver.plan()
+    plan = driver.plan_work()
     assert plan is not None
     outcome = driver.execute(plan)
     assert not driver.runner.knows("0_0")
@@ -123,7 +123,7 @@ def test_a_failure_closes_the_task_and_leaves_nothing(bench: Bench, add: Failing
     assert bench.read("out") == [("a", 1)]
     add.is_failing = False
     # The same plan is still to be run.
-    assert driver.plan() == plan
+    assert driver.plan_work() == plan
     driver.run()
     assert totals(driver) == {"a": 16}
     assert bench.read("out") == [("a", 1), ("a", 3), ("a", 16)]
@@ -134,7 +134,7 @@ def test_what_ran_and_was_not_committed_is_not_gone_on_from(bench: Bench) -> Non
     bench.write("in", ("a", 1, 10))
     driver.run()
     bench.write("in", ("a", 2, 20))
-    plan = driver.plan()
+    plan = driver.plan_work()
     assert plan is not None
     driver.execute(plan)
     # Another task of the batch has failed, say; it runs again.
@@ -150,7 +150,7 @@ def test_a_copy_that_somebody_has_changed_is_built_anew(bench: Bench) -> None:
         bench.write("in", ("a", number, 10))
         driver.run()
     before = driver.live("0_0")
-    file = driver.directory / "0_0" / "data.mdb"
+    file = driver.directory / "0_0" / "lmdb" / "data.mdb"
     data = file.read_bytes()
     file.unlink()
     file.write_bytes(data)
@@ -169,7 +169,7 @@ def test_a_copy_that_is_changed_while_a_batch_runs_keeps_nothing_of_it(bench: Be
 
     def damaging(value: int) -> None:
         plain(value)
-        (driver.directory / "0_0" / "data.mdb").unlink(missing_ok=True)
+        (driver.directory / "0_0" / "lmdb" / "data.mdb").unlink(missing_ok=True)
 
     add.seen = Appended(damaging)  # type: ignore[assignment]
     bench.write("in", ("a", 2, 20))
@@ -188,8 +188,9 @@ class Appended:
 ELSEWHERE = """
 import sys
 from pathlib import Path
+from headrace import StreamsConfig
 from headrace.batches.working_copy import WorkingCopy
-WorkingCopy(Path(sys.argv[1])).close()
+WorkingCopy(Path(sys.argv[1]), {"totals": "lmdb"}, StreamsConfig()).close()
 """
 
 
@@ -215,7 +216,7 @@ def test_a_copy_on_which_a_process_has_died_is_not_tried_again(bench: Bench) -> 
     driver.close()
     again = bench.driver()
     bench.write("in", ("a", 4, 20))
-    plan = again.plan()
+    plan = again.plan_work()
     assert plan is not None
     mark = again.directory / "0_0" / "running"
     (place,) = bench.layout.tasks
@@ -307,7 +308,7 @@ def test_functions_may_be_random(tmp_path: Path) -> None:
     driver = bench.driver()
     for number in range(10):
         bench.write("in", ("abc"[number % 3], 1, number))
-        plan = driver.plan()
+        plan = driver.plan_work()
         assert plan is not None
         outcome = driver.execute(plan)
         if number % 2:

@@ -8,12 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from headrace import StreamsConfig
 from headrace.batches import working_copy
 from headrace.batches.working_copy import Applied, WorkingCopy, describe, died_in, discard
 from headrace.errors import ProcessorStateError
 from headrace.state.changes import Changes
+from headrace.state.environment import DISK_ENGINES, Kind
 
+CONFIG = StreamsConfig()
 ROWS = {b"key-%d" % number: b"x" * 100 for number in range(1000)}
+
+
+ON_DISK = pytest.mark.parametrize("kind", DISK_ENGINES)
+
+
+def opened(directory: Path, kind: Kind = "lmdb") -> WorkingCopy:
+    return WorkingCopy(directory, {"store": kind}, CONFIG)
 
 
 def settle(copy: WorkingCopy, offset: int, **rows: str | None) -> None:
@@ -26,39 +36,41 @@ def content(copy: WorkingCopy) -> dict[bytes, bytes]:
     return dict(copy.engine("store").scan())
 
 
-def on_disk(directory: Path) -> tuple[dict[bytes, bytes], int]:
+def on_disk(directory: Path, kind: Kind = "lmdb") -> tuple[dict[bytes, bytes], int]:
     """Returns what somebody finds who opens the folder now, and up to which offset."""
-    copy = WorkingCopy(directory)
+    copy = opened(directory, kind)
     try:
-        applied = copy.state.stores.get("store")
+        applied = copy.applied("store")
         return content(copy), -1 if applied is None else applied.offset
     finally:
         copy.close()
 
 
-def test_rows_are_seen_at_once_and_written_later(tmp_path: Path) -> None:
-    copy = WorkingCopy(tmp_path / "0_0")
+@ON_DISK
+def test_rows_are_seen_at_once_and_written_later(tmp_path: Path, kind: Kind) -> None:
+    copy = opened(tmp_path / "0_0", kind)
     settle(copy, 2, a="1", b="2")
     settle(copy, 3, a="3")
     assert content(copy) == {b"a": b"3", b"b": b"2"}
     assert copy.rows() == 0
     copy.close()
     # Nothing was written, neither rows nor how far they reach.
-    assert on_disk(tmp_path / "0_0") == ({}, -1)
+    assert on_disk(tmp_path / "0_0", kind) == ({}, -1)
 
 
-def test_rows_and_their_offsets_are_written_together(tmp_path: Path) -> None:
-    copy = WorkingCopy(tmp_path / "0_0")
+@ON_DISK
+def test_rows_and_their_offsets_are_written_together(tmp_path: Path, kind: Kind) -> None:
+    copy = opened(tmp_path / "0_0", kind)
     settle(copy, 2, a="1", b="2")
     copy.write()
     settle(copy, 4, a="3", b=None)
     copy.close()
-    assert on_disk(tmp_path / "0_0") == ({b"a": b"1", b"b": b"2"}, 2)
+    assert on_disk(tmp_path / "0_0", kind) == ({b"a": b"1", b"b": b"2"}, 2)
 
 
 def test_rows_are_written_when_they_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(working_copy, "_WRITE_ROWS", 3)
-    copy = WorkingCopy(tmp_path / "0_0")
+    copy = opened(tmp_path / "0_0")
     settle(copy, 3, a="1", b="2", c="3")
     assert copy.rows() == 0
     # The same rows again are no more of them.
@@ -73,7 +85,7 @@ def test_rows_are_written_when_they_are_many(tmp_path: Path, monkeypatch: pytest
 def test_rows_are_written_when_time_has_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(working_copy.time, "monotonic", lambda: now)
-    copy = WorkingCopy(tmp_path / "0_0")
+    copy = opened(tmp_path / "0_0")
     settle(copy, 1, a="1")
     now += 9
     settle(copy, 2, a="2")
@@ -84,19 +96,20 @@ def test_rows_are_written_when_time_has_passed(tmp_path: Path, monkeypatch: pyte
     copy.close()
 
 
-def test_what_changes_again_soon_is_written_once(tmp_path: Path) -> None:
-    copy = WorkingCopy(tmp_path / "0_0")
+@ON_DISK
+def test_what_changes_again_soon_is_written_once(tmp_path: Path, kind: Kind) -> None:
+    copy = opened(tmp_path / "0_0", kind)
     for number in range(100):
         settle(copy, number, a=str(number), **{f"short-{number}": "x"})
         settle(copy, number, **{f"short-{number}": None})
     copy.write()
     assert copy.rows() == 1
     copy.close()
-    assert on_disk(tmp_path / "0_0") == ({b"a": b"99"}, 99)
+    assert on_disk(tmp_path / "0_0", kind) == ({b"a": b"99"}, 99)
 
 
 def test_the_last_one_to_open_a_copy_is_the_one_who_writes(tmp_path: Path) -> None:
-    copy = WorkingCopy(tmp_path / "0_0")
+    copy = opened(tmp_path / "0_0")
     settle(copy, 1, a="mine")
     settle_elsewhere(tmp_path / "0_0")
     # What is there now was written by one of ours, so it is as good as what this one knows.
@@ -110,8 +123,8 @@ def test_the_last_one_to_open_a_copy_is_the_one_who_writes(tmp_path: Path) -> No
 ELSEWHERE = """
 import sys
 from pathlib import Path
-from tests.batches.test_working_copy import WorkingCopy, settle
-copy = WorkingCopy(Path(sys.argv[1]))
+from tests.batches.test_working_copy import opened, settle
+copy = opened(Path(sys.argv[1]))
 settle(copy, 2, a="theirs")
 copy.write()
 """
@@ -125,18 +138,18 @@ def settle_elsewhere(directory: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["truncate", "overwrite", "delete", "replace"])
 def test_a_damaged_copy_is_recognised_and_thrown_away(tmp_path: Path, damage: str) -> None:
-    copy = WorkingCopy(tmp_path / "0_0")
+    copy = opened(tmp_path / "0_0")
     copy.settle({"store": Changes(rows=dict(ROWS))}, {"store": Applied("topic", 1)})
     copy.write()
     assert copy.is_untouched()
-    file = tmp_path / "0_0" / "data.mdb"
+    file = tmp_path / "0_0" / "lmdb" / "data.mdb"
     if damage == "truncate":
-        with file.open("r+b") as opened:
-            opened.truncate(8192)
+        with file.open("r+b") as found:
+            found.truncate(8192)
     elif damage == "overwrite":
-        with file.open("r+b") as opened:
-            opened.seek(20_000)
-            opened.write(b"\xff" * 5_000)
+        with file.open("r+b") as found:
+            found.seek(20_000)
+            found.write(b"\xff" * 5_000)
     elif damage == "delete":
         file.unlink()
     else:
@@ -149,39 +162,43 @@ def test_a_damaged_copy_is_recognised_and_thrown_away(tmp_path: Path, damage: st
 
 
 def test_a_copy_that_was_never_finished_is_thrown_away(tmp_path: Path) -> None:
-    copy = WorkingCopy(tmp_path / "0_0")
+    copy = opened(tmp_path / "0_0")
     settle(copy, 1, a="1")
     copy.write()
     copy.close()
-    (tmp_path / "0_0" / "seal").unlink()
+    (tmp_path / "0_0" / "lmdb" / "seal").unlink()
     assert on_disk(tmp_path / "0_0") == ({}, -1)
 
 
-def test_a_copy_from_before_a_reboot_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy = WorkingCopy(tmp_path / "0_0")
+@ON_DISK
+def test_a_copy_from_before_a_reboot_is_thrown_away(
+    tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = opened(tmp_path / "0_0", kind)
     settle(copy, 1, a="1")
     copy.write()
     copy.close()
-    assert on_disk(tmp_path / "0_0") == ({b"a": b"1"}, 1)
+    assert on_disk(tmp_path / "0_0", kind) == ({b"a": b"1"}, 1)
     monkeypatch.setattr(working_copy, "boot_id", lambda: "another boot")
-    assert on_disk(tmp_path / "0_0") == ({}, -1)
+    assert on_disk(tmp_path / "0_0", kind) == ({}, -1)
 
 
-def test_wiping_leaves_an_empty_copy_that_can_be_used(tmp_path: Path) -> None:
-    copy = WorkingCopy(tmp_path / "0_0")
+@ON_DISK
+def test_wiping_leaves_an_empty_copy_that_can_be_used(tmp_path: Path, kind: Kind) -> None:
+    copy = opened(tmp_path / "0_0", kind)
     settle(copy, 1, a="1")
     copy.write()
     copy.wipe()
-    assert (content(copy), copy.state.stores) == ({}, {})
+    assert (content(copy), copy.applied("store")) == ({}, None)
     settle(copy, 7, b="2")
     copy.write()
     copy.close()
-    assert on_disk(tmp_path / "0_0") == ({b"b": b"2"}, 7)
+    assert on_disk(tmp_path / "0_0", kind) == ({b"b": b"2"}, 7)
 
 
 def test_a_process_that_dies_in_a_batch_leaves_a_mark(tmp_path: Path) -> None:
     assert not died_in(tmp_path / "0_0", 7)
-    copy = WorkingCopy(tmp_path / "0_0")
+    copy = opened(tmp_path / "0_0")
     copy.begin(7)
     assert died_in(tmp_path / "0_0", 7)
     assert not died_in(tmp_path / "0_0", 8)
@@ -191,7 +208,7 @@ def test_a_process_that_dies_in_a_batch_leaves_a_mark(tmp_path: Path) -> None:
 
 
 def test_a_batch_sees_the_copy_as_it_was_at_its_beginning(tmp_path: Path) -> None:
-    copy = WorkingCopy(tmp_path / "0_0")
+    copy = opened(tmp_path / "0_0")
     settle(copy, 1, a="1")
     copy.write()
     copy.begin(1)
@@ -205,17 +222,34 @@ def test_a_batch_sees_the_copy_as_it_was_at_its_beginning(tmp_path: Path) -> Non
 def test_a_copy_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "0_0").write_text("a file")
     with pytest.raises(ProcessorStateError, match=r"0_0.* (cannot be deleted|cannot be opened)"):
-        WorkingCopy(tmp_path / "0_0")
+        opened(tmp_path / "0_0")
 
 
 def test_a_folder_can_be_described_and_discarded(tmp_path: Path) -> None:
-    copy = WorkingCopy(tmp_path / "0_0")
+    copy = opened(tmp_path / "0_0")
     settle(copy, 1, a="1", b="2")
     copy.write()
     copy.close()
-    info = describe(tmp_path / "0_0")
+    info = describe(tmp_path / "0_0", CONFIG)
     assert (info.task, dict(info.stores)) == ("0_0", {"store": 2})
     assert info.size > 0
     discard(tmp_path / "0_0")
     assert not (tmp_path / "0_0").exists()
     discard(tmp_path / "0_0")
+
+
+def test_stores_of_one_task_may_be_in_different_engines(tmp_path: Path) -> None:
+    kinds: dict[str, Kind] = {"fast": "lmdb", "large": "rocksdb", "small": "in_memory"}
+    copy = WorkingCopy(tmp_path / "0_0", kinds, CONFIG)
+    for number, store in enumerate(kinds):
+        copy.settle({store: Changes(rows={b"k": store.encode()})}, {store: Applied("topic", number)})
+    copy.write()
+    assert {store: copy.engine(store).get(b"k") for store in kinds} == {each: each.encode() for each in kinds}
+    assert set(copy.metrics()) == {"lmdb", "rocksdb"}
+    copy.close()
+    assert describe(tmp_path / "0_0", CONFIG).stores == {"fast": 1, "large": 1}
+    again = WorkingCopy(tmp_path / "0_0", kinds, CONFIG)
+    # What is in memory only is gone, and known to be.
+    assert [again.applied(store) for store in kinds] == [Applied("topic", 0), Applied("topic", 1), None]
+    assert again.engine("small").get(b"k") is None
+    again.close()

@@ -28,8 +28,8 @@ from headrace.topics.log import Offsets, Output, TopicPartition
 
 logger = logging.getLogger(__name__)
 
-_SAMPLE_EVERY_S = 5.0
-_SAMPLES = 64
+_SAMPLES = 16
+"""How many moments of a store's retention are remembered: of its changelog, one part of so many is kept too long."""
 _FIGURES_EVERY_S = 10.0
 
 
@@ -66,6 +66,7 @@ class LiveTask:
         self._changelogs = {store: place.changelogs[store] for store in place.changelogs if store in layout.changelogs}
         self._copy = layout.copy_of(place, application.directory) if place.changelogs else None
         self._restores: list[StoreRestore] = []
+        samples = memory.pop("samples", {})
         try:
             if self._copy is not None:
                 self._restores = restore_task(
@@ -99,11 +100,11 @@ class LiveTask:
         self._changes: dict[str, Changes] = {}
         self._counted: dict[str, float] = {}
         self._samples: dict[str, deque[_Sample]] = {
-            store: deque(maxlen=_SAMPLES)
+            store: deque(_Sample(*each) for each in samples.get(store, ()))
             for store in self._changelogs
             if isinstance(self.task.stores[store], SegmentedStore)
         }
-        self._sample_due = self._figures_due = 0.0
+        self._figures_due = 0.0
 
     def _engine(self, store: str) -> Engine:
         if self._copy is None or store not in self._place.changelogs:
@@ -156,7 +157,7 @@ class LiveTask:
         changes = {store: each for store, engine in engines.items() if (each := engine.changes())}
         changelogs = self._changelog_records(changes)
         clocks = self._clocks()
-        memory = pack_memory(self.task.remember(), clocks)
+        memory = pack_memory(self.task.remember(), clocks, self._samples)
         self.task.forget_volatile()
         if self._copy is not None and not self._copy.is_untouched():
             message = (
@@ -197,21 +198,20 @@ class LiveTask:
         return clocks
 
     def obsolete(self) -> dict[TopicPartition, int]:
-        """Returns offsets before which changelogs have only rows that have expired; now and then, mostly nothing.
+        """Returns offsets before which changelogs have only rows that have expired; mostly nothing.
 
-        A row that was written when a store had seen times up to *t* has a time of at most *t*.
+        A row that was written when a store had seen times up to *t* has a time of at most *t*. What is remembered of
+        the past goes into the record of the task, so that it outlives the process: a retention may be long.
         """
-        now = time.monotonic()
-        if not self._samples or now < self._sample_due:
-            return {}
-        self._sample_due = now + _SAMPLE_EVERY_S
         found: dict[TopicPartition, int] = {}
         for name, samples in self._samples.items():
             store = self.task.stores[name]
             target = (self._changelogs[name], self._place.id.partition)
             while samples and samples[0].observed_ms < store.live_from_ms:
                 found[target] = samples.popleft().offset
-            samples.append(_Sample(self._ends[target], store.observed_stream_time_ms))
+            observed_ms = store.observed_stream_time_ms
+            if not samples or observed_ms - samples[-1].observed_ms > store.retention_ms // _SAMPLES:
+                samples.append(_Sample(self._ends[target], observed_ms))
         return found
 
     def engine_figures(self) -> dict[str, Mapping[str, float]]:

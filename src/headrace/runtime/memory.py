@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -20,10 +20,17 @@ class _Packed(msgspec.Struct, array_like=True):
     punctuations: dict[str, tuple[int, bool]]
     partition_times: list[tuple[str, int, int]]
     clocks: dict[str, dict[bytes, bytes]]
+    samples: dict[str, list[tuple[int, int]]] = {}
 
 
-def pack_memory(remembered: Mapping[str, Any], clocks: Mapping[str, Mapping[bytes, bytes]]) -> bytes:
+def pack_memory(
+    remembered: Mapping[str, Any],
+    clocks: Mapping[str, Mapping[bytes, bytes]],
+    samples: Mapping[str, Iterable[tuple[int, int]]] | None = None,
+) -> bytes:
     """Returns what ``Task.remember`` gives, and the clocks of stores, as bytes.
+
+    ``samples`` are ends of changelogs, each with the time that its store had seen then.
 
     >>> memory = {"stream_time_ms": 5, "cells": {}, "punctuations": {}, "partition_times": {("in", 0): 5}}
     >>> unpack_memory(pack_memory(memory, {"counts": {b"t": b"5"}}))["partition_times"]
@@ -37,12 +44,13 @@ def pack_memory(remembered: Mapping[str, Any], clocks: Mapping[str, Mapping[byte
             remembered["punctuations"],
             [(*origin, time_ms) for origin, time_ms in remembered["partition_times"].items()],
             {store: dict(rows) for store, rows in clocks.items()},
+            {store: list(found) for store, found in (samples or {}).items()},
         )
     )
 
 
 def unpack_memory(data: bytes) -> dict[str, Any]:
-    """Returns what ``pack_memory`` has packed, for a new ``Task``; the clocks are under ``clocks``."""
+    """Returns what ``pack_memory`` has packed, for a new ``Task``; besides, ``clocks`` and ``samples``."""
     try:
         packed = msgspec.msgpack.decode(data, type=_Packed)
     except msgspec.ValidationError as error:
@@ -54,4 +62,5 @@ def unpack_memory(data: bytes) -> dict[str, Any]:
         "punctuations": packed.punctuations,
         "partition_times": {(topic, partition): time_ms for topic, partition, time_ms in packed.partition_times},
         "clocks": packed.clocks,
+        "samples": packed.samples,
     }

@@ -45,9 +45,9 @@ class Planned:
         plan = self.planner.next_plan(self.batch_id)
         if plan is None:
             return None
-        reports = [self._report(plan, task, ranges, clock_ms) for task, ranges in plan.ranges.items()]
-        if not reports and clock_ms is not None:
-            reports = [self._report(plan, min(plan.due), (), clock_ms)]
+        tasks = sorted({*plan.ranges, *plan.due})
+        clocks = dict.fromkeys(plan.ranges or tasks[:1], clock_ms)
+        reports = [self._report(plan, task, plan.ranges.get(task, ()), clocks.get(task)) for task in tasks]
         receipts = [report.receipt for report in reports if report.receipt is not None]
         self.journal.commit(self.batch_id, receipts)
         self.planner.done(plan, reports, duration_ms)
@@ -194,10 +194,11 @@ def test_a_backfill_does_not_go_on_for_its_clocks(log: EmbeddedLog) -> None:
 def test_a_batch_that_an_earlier_driver_has_begun_does_not_hide_the_clocks_of_others(log: EmbeddedLog) -> None:
     app = Planned(log, copy("in"))
     app.planner = app.new_planner(available_now=False)
-    app.planner.done(Plan(0, 1_000), [], 100.0)
+    begun = Plan(0, 1_000, due=frozenset({"0_0"}))
+    app.planner.done(begun, [app._report(begun, "0_0", (), None)], 100.0)
     plan = app.planner.next_plan(1)
     assert plan is not None
-    assert len(plan.due) == 2
+    assert plan.due == {"0_1"}
 
 
 def test_a_commit_interval_does_not_slow_down_what_is_behind(log: EmbeddedLog) -> None:
@@ -300,18 +301,17 @@ def test_a_plan_survives() -> None:
 def test_a_plan_names_the_last_commit_of_every_task(log: EmbeddedLog) -> None:
     log.append("in", [*records([1]), *records([1], 1)])
     app = Planned(log, copy("in"))
+    app.planner = app.new_planner(available_now=False)
     app.next()
     log.append("in", records([2]))
-    app.planner = app.new_planner()
-    plan = app.planner.next_plan(1)
-    assert plan is not None
-    assert plan.stamps == {"0_0": "0_0/0", "0_1": "0_1/0"}
-    app.next()
-    log.append("in", records([3], 1))
-    app.planner = app.new_planner()
-    plan = app.planner.next_plan(2)
-    assert plan is not None
-    assert plan.stamps == {"0_0": "0_0/1", "0_1": "0_1/0"}
+    for batch_id, stamps in (1, {"0_0": "0_0/0", "0_1": "0_1/0"}), (2, {"0_0": "0_0/1", "0_1": "0_1/0"}):
+        # A restart reads them from the journal.
+        for planner in (app.planner, app.new_planner()):
+            plan = planner.next_plan(batch_id)
+            assert plan is not None
+            assert plan.stamps == stamps
+        app.next()
+        log.append("in", records([3], 1))
 
 
 def test_a_partition_that_a_topic_has_got_is_read_from_its_beginning(log: EmbeddedLog) -> None:
@@ -376,10 +376,10 @@ def test_what_is_obsolete_is_deleted_now_and_then(log: EmbeddedLog, monkeypatch:
     monkeypatch.setattr(planning.time, "monotonic", lambda: now)
     app = Planned(log, copy("in"))
     log.append("sparse", records(range(10)))
-    target = ("sparse", 0)
+    target, plan = ("sparse", 0), Plan(0, 0, due=frozenset({"0_0"}))
     for offset in (3, 5):
-        app.planner.done(Plan(0, 0), [TaskReport("0_0", obsolete={target: offset})], 10.0)
+        app.planner.done(plan, [TaskReport("0_0", obsolete={target: offset})], 10.0)
     assert log.begin_offsets([target]) == {target: 0}
     now += 31
-    app.planner.done(Plan(0, 0), [], 10.0)
+    app.planner.done(plan, [], 10.0)
     assert log.begin_offsets([target]) == {target: 5}
