@@ -188,10 +188,19 @@ def stream_stream_join(out: str) -> Topology:
 
 def newest_by_key(out: str) -> Topology:
     """One level that hands on when a record was sent, so that somebody can see how long it took."""
+    return _newest(out, lambda stream: stream)
+
+
+def newest_rekeyed(out: str) -> Topology:
+    """The same with two levels: records cross an edge before they are aggregated."""
+    return _newest(out, lambda stream: stream.select_key(lambda customer, purchase: f"again-{customer}"))
+
+
+def _newest(out: str, prepare: Callable[[KStream[str, Any]], KStream[str, Any]]) -> Topology:
     builder = StreamsBuilder()
     (
-        builder.stream(PURCHASES, _read(JSON))
-        .group_by_key(GROUPED)
+        prepare(builder.stream(PURCHASES, _read(JSON)))
+        .group_by_key(Grouped(key_serde=STRING, value_serde=JSON))
         .aggregate(
             lambda: {"count": 0, "sent": 0.0},
             lambda customer, purchase, newest: {"count": newest["count"] + 1, "sent": purchase["sent"]},
@@ -247,6 +256,7 @@ FURTHER = {
     program.name: program
     for program in (
         Program("newest", "newest by key", (PURCHASES,), newest_by_key),
+        Program("rekeyed", "newest by another key", (PURCHASES,), newest_rekeyed, changes_key=True),
         Program("counts", "counts of all kinds", (PURCHASES,), counts_of_all_kinds, counts=True),
     )
 }
