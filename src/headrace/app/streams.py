@@ -26,7 +26,7 @@ from headrace.app.state import StateChanges, StateListener, StreamsState
 from headrace.app.uncaught import ask, shut_down_client
 from headrace.batches.working_copy import restoring
 from headrace.config import StreamsConfig
-from headrace.errors import IllegalStateError, StreamsError
+from headrace.errors import FencedError, IllegalStateError, StreamsError
 from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExceptionResponse
 from headrace.metrics.names import MetricName, Metrics
 from headrace.metrics.recording import BatchFigures, Recording
@@ -207,7 +207,8 @@ class Streams(Queries):
         self._serving.seen.failed(error)
         # Whole only if it goes on: otherwise wait(), or leaving the context, raises it.
         logger.error("application '%s' failed: %s", self._config.application_id, error)
-        if self._stopping.is_set:
+        if self._stopping.is_set or isinstance(error, FencedError):
+            # One that comes back after another has taken over would depose it in its turn, and so on.
             return False
         with self._callbacks.entered():
             answer = ask(self._handler, error)

@@ -28,8 +28,12 @@ class StandbyCopy:
         self._place = place
         self._copy = application.layout.copy_of(place, application.directory)
         self._over = threading.Event()
-        self.lag = restore_lag(application.layout, place, application.log, self._copy)
-        """Records of changelogs that it lacks, as of the last look."""
+        try:
+            self.lag = restore_lag(application.layout, place, application.log, self._copy)
+            """Records of changelogs that it lacks, as of the last look."""
+        except BaseException:
+            self._copy.close()
+            raise
         self._thread = threading.Thread(target=self._follow, name=f"headrace-standby-{place.name}", daemon=True)
 
     def start(self) -> None:
