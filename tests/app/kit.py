@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace import Materialized, StreamsBuilder, StreamsConfig
 from headrace.app import Streams, StreamsState
-from headrace.app.engine import EngineListener
+from headrace.batches.engine import EngineListener
 from headrace.errors import StreamsError
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
@@ -72,7 +72,7 @@ def started(listener: EngineListener) -> None:
 
 
 def batch(number: int) -> Action:
-    return lambda listener: listener.on_batch(number)
+    return lambda listener: listener.on_batch(number)  # type: ignore[arg-type]  # whatever it is, it is handed on
 
 
 def fails(error: BaseException | None = None) -> Action:

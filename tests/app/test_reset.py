@@ -14,9 +14,9 @@ from headrace import StreamsBuilder
 from headrace.app import Streams
 from headrace.app import reset as resetting
 from headrace.app.description import Description
-from headrace.app.engine import EngineListener
 from headrace.app.places import open_log
 from headrace.app.reset import reset_application
+from headrace.batches.engine import EngineListener
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, LockError
 from headrace.query.metadata import HostInfo
@@ -123,7 +123,7 @@ def test_clean_up_from_a_listener_of_the_running_application_is_refused(place: P
             refused.append(error)
 
     def one_batch(listener: EngineListener) -> None:
-        listener.on_batch(1)
+        listener.on_batch(1)  # type: ignore[arg-type]  # whatever it is
 
     streams = application(place, Engines(one_batch, END))
     streams.add_batch_listener(clean_up)
