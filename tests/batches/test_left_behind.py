@@ -166,7 +166,7 @@ class CommitsLog(EmbeddedLog):
             self.finished.append(task)
             return commit(*args)
 
-        journal.commit = noted  # type: ignore[method-assign]
+        journal.commit = noted  # type: ignore[method-assign, assignment]
         return journal
 
 

@@ -160,7 +160,7 @@ def test_a_copy_that_was_away_for_longer_than_tombstones_are_kept_is_built_anew(
     clean(bench, now_ms + away_ms)
     left = [key for _, _, key, _, _ in bench.log.read(bench.changelog("totals"), 0, 0)]
     assert left == [b"b", b"c"] if away_ms > DAY_MS else [b"b", b"a", b"c"]
-    monkeypatch.setattr(restoring.time, "time_ns", lambda: (now_ms + away_ms) * 1_000_000)
+    monkeypatch.setattr(time, "time_ns", lambda: (now_ms + away_ms) * 1_000_000)
     again = bench.driver("one")
     (report,) = again.run()
     assert values(again.rows("totals")) == {"b": 2, "c": 3}
@@ -184,7 +184,7 @@ def test_a_process_that_kept_a_task_which_others_ran_does_not_make_its_copy_youn
     # It does not know yet that it was deposed, and is closed two days later.
     run_batches(bench, "two", [("a", -1, 30), ("c", 3, 30)])
     for days in (0, 2):
-        monkeypatch.setattr(working_copy.time, "time_ns", lambda: (now_ms + days * DAY_MS) * 1_000_000)  # noqa: B023
+        monkeypatch.setattr(time, "time_ns", lambda: (now_ms + days * DAY_MS) * 1_000_000)  # noqa: B023
         clean(bench, now_ms + days * DAY_MS)
     one.close()
     again = bench.driver("one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,7 +85,7 @@ def test_rows_are_written_when_they_are_many(tmp_path: Path, monkeypatch: pytest
 
 def test_rows_are_written_when_time_has_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
-    monkeypatch.setattr(working_copy.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     copy = opened(tmp_path / "0_0")
     settle(copy, 1, a="1")
     now += 9
@@ -122,6 +123,7 @@ def test_the_last_one_to_open_a_copy_is_the_one_who_writes(tmp_path: Path) -> No
 
 ELSEWHERE = """
 import sys
+import time
 from pathlib import Path
 from tests.batches.test_working_copy import opened, settle
 copy = opened(Path(sys.argv[1]))

@@ -29,7 +29,11 @@ class StandbyCopy:
         self._place = place
         self._copy = application.layout.copy_of(place, application.directory)
         self._over = threading.Event()
-        found = find_restores(application.layout, place, application.log, self._copy)
+        try:
+            found = find_restores(application.layout, place, application.log, self._copy)
+        except BaseException:
+            self._copy.close()
+            raise
         self._restores = {each.store: each for each in found}
         self._thread = threading.Thread(target=self._follow, name=f"headrace-standby-{place.name}", daemon=True)
 

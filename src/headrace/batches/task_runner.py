@@ -19,7 +19,7 @@ from headrace.batches.reports import TaskReport, TaskResult
 from headrace.batches.standby import StandbyCopy
 from headrace.batches.task_host import partitions_in
 from headrace.batches.working_copy import died_in, discard
-from headrace.errors import FencedError, OffsetOutOfRangeError
+from headrace.errors import FencedError, OffsetOutOfRangeError, StreamsError
 from headrace.runtime.collector_pause import collector_paused
 from headrace.runtime.punctuation import NEVER
 from headrace.runtime.task import Task, TaskId
@@ -102,12 +102,19 @@ class TaskRunner:
         return TaskResult(edges, replace(report, counters=counters, seconds=time.perf_counter() - started))
 
     def restore(self, place: TaskPlace) -> TaskReport:
-        """Restores a task in the background, unless it lacks little or nothing; tells how much it lacks."""
+        """Restores a task in the background, unless it lacks little or nothing; tells how much it lacks.
+
+        What is wrong with its copy or its changelogs is found again, and told, when the task is run.
+        """
         if place.name in self._live or not place.changelogs:
             return TaskReport(place.name, lag=0)
         standby = self._standbys.get(place.name)
         if standby is None:
-            standby = StandbyCopy(self._application, place)
+            try:
+                standby = StandbyCopy(self._application, place)
+            except StreamsError as error:
+                logger.warning("the copy of task %s cannot be restored ahead: %s", place.name, error)
+                return TaskReport(place.name, lag=0)
             if standby.lag <= self._application.layout.config.acceptable_recovery_lag:
                 standby.close()
             else:
