@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 from headrace import Materialized, Processor, PunctuationType, Record, StreamsBuilder, TimeWindows
+from headrace.batches import restore
+from headrace.batches.working_copy import restoring
 from headrace.metrics import Metrics
-from headrace.spark import working_copy
-from headrace.spark.chunks import ChunkLog, Head
-from headrace.spark.working_copy import WorkingCopy, restoring
-from headrace.state.changes import Changes
 from tests.query.kit import SOON, Place
 
 
@@ -132,7 +130,7 @@ def test_rows_that_are_restored_are_counted(place: Place, tmp_path: Path) -> Non
     place.write("in", [(f"key-{each}", 1, 1000) for each in range(30)])
     assert metrics_of_restore(run(place, counting)) == (0, 0)
     copy = tmp_path / "app" / "0_0"
-    assert (copy / "data.mdb").exists()
+    assert (copy / "lmdb" / "data.mdb").exists()
     shutil.rmtree(copy)
     place.write("in", [("key-1", 1, 2000)])
     assert metrics_of_restore(run(place, counting)) == (30, 0)
@@ -144,44 +142,24 @@ def metrics_of_restore(metrics: Metrics) -> tuple[float, float]:
     )
 
 
-class Watched:
-    """Cells of a task in memory; whoever reads a chunk notes how many rows are said to be missing then."""
+def test_what_is_still_to_be_restored_is_known_meanwhile(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write("in", [(f"key-{each}", 1, 1000) for each in range(30)])
+    run(place, counting)
+    shutil.rmtree(tmp_path / "app" / "0_0")
+    monkeypatch.setattr(restore, "_AT_ONCE", 10)
+    remaining: list[dict[str, int]] = []
+    read = restore._pages
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._head: Head | None = None
-        self._chunks: dict[int, bytes] = {}
-        self.remaining: list[dict[str, int]] = []
+    def watched(*arguments: Any) -> Iterator[Any]:
+        for page in read(*arguments):
+            remaining.append(restoring(tmp_path / "app"))
+            yield page
 
-    def read_head(self) -> Head | None:
-        return self._head
-
-    def write_head(self, head: Head) -> None:
-        self._head = head
-
-    def read(self, sequence: int) -> bytes | None:
-        self.remaining.append(restoring(self._directory))
-        return self._chunks.get(sequence)
-
-    def write(self, sequence: int, data: bytes) -> None:
-        self._chunks[sequence] = data
-
-    def remove(self, sequence: int) -> None:
-        del self._chunks[sequence]
-
-
-def test_what_is_still_to_be_restored_is_known_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working_copy, "_AT_ONCE", 10)
-    cells = Watched(tmp_path)
-    log = ChunkLog(cells)
-    for batch in range(4):
-        rows: dict[bytes, bytes | None] = {b"%d-%d" % (batch, each): b"x" for each in range(9)}
-        log.append({"counts": Changes(rows=rows)}, live_rows=9 * batch, current=lambda store, key: None)
-    log.save(b"")
-    cells.remaining.clear()
-    copy = WorkingCopy(tmp_path / "0_0")
-    assert copy.catch_up(ChunkLog(cells)) == 36
-    copy.close()
-    # Of 40, the rows and one more for each chunk, a quarter goes with each chunk; two make a step.
-    assert cells.remaining[-2:] == [{"0_0": 20}, {"0_0": 20}]
-    assert restoring(tmp_path) == {}
+    monkeypatch.setattr(restore, "_pages", watched)
+    place.write("in", [("key-1", 1, 2000)])
+    run(place, counting)
+    # Pages of ten; before the first one nobody has said anything.
+    assert remaining == [{}, {"0_0": 20}, {"0_0": 10}]
+    assert restoring(tmp_path / "app") == {}

@@ -11,6 +11,8 @@ import logging
 import re
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from headrace.app.description import Description
@@ -18,7 +20,7 @@ from headrace.app.fingerprint import Fingerprint
 from headrace.app.lock import locked
 from headrace.app.places import application_directory, unusable
 from headrace.config import StreamsConfig
-from headrace.errors import StateDirectoryError
+from headrace.errors import StateDirectoryError, UnknownTopicError
 from headrace.query.roster import is_roster, roster_topic
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import TopicLog
@@ -32,13 +34,19 @@ _WORKING_COPY = re.compile(r"-?\d+_\d+|global|views|checkpoint|application\.json
 
 
 def reset_application(
-    config: StreamsConfig, log: DurableLog, internal_topics: Iterable[str] = (), *, topology: Graph | None = None
+    config: StreamsConfig,
+    log: DurableLog,
+    internal_topics: Iterable[str] = (),
+    *,
+    topology: Graph | None = None,
+    for_good: bool = False,
 ) -> None:
     """Deletes what an application has saved, so that its next start reads its input from the beginning.
 
     Its journal, its internal topics, its working copies and its views go; the topics that it reads and writes stay: the
     ``topology``, where it is known, names them. ``internal_topics`` are deleted besides those that the log knows of.
-    Nobody may be running it.
+    Nobody may be running it. With ``for_good`` there is no next start: on Kafka, too, its topics are deleted then, not
+    only emptied.
     """
     application = config.application_id
     with locked(application_directory(config), application):
@@ -51,7 +59,15 @@ def reset_application(
         views = topics_of_views(application, log)
         views = [topic for topic in views if topology is None or not _names(topology, topic)]
         topics = dict.fromkeys([*found.internal_topics, *internal_topics, *views])
-        finish_reset(Description(application, found.topology, tuple(topics)), config, log)
+        resetting = Description(application, found.topology, tuple(topics)).resetting()
+        if for_good:
+            resetting.write(log)
+            for topic in topics:
+                with suppress(UnknownTopicError):
+                    log.delete_topic(topic)
+        finish_reset(replace(resetting, internal_topics=()) if for_good else resetting, config, log)
+        if for_good:
+            log.forget_application(application)
 
 
 def topics_of_views(application_id: str, log: TopicLog) -> list[str]:

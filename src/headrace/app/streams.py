@@ -328,10 +328,11 @@ class Streams(Queries):
     def _is_starting(self) -> bool:
         return self.state in (StreamsState.CREATED, StreamsState.REBALANCING)
 
-    def clean_up(self) -> None:
+    def clean_up(self, *, for_good: bool = False) -> None:
         """Deletes what the application has saved: positions, state, internal topics; only while it does not run.
 
-        The next start begins as the first one did. The topics that it reads and writes stay.
+        The next start begins as the first one did. The topics that it reads and writes stay. With ``for_good`` there is
+        no next start: on Kafka its internal topics are deleted then, where otherwise they are emptied.
         """
         with self._exclusively("clean_up()"):
             stopped = self.state.has_not_started or self.state.has_completed_shutdown
@@ -343,7 +344,9 @@ class Streams(Queries):
             }
             log = self._log or open_log(self._config)
             try:
-                reset_application(self._config, log, sorted(internal), topology=self._topology)
+                reset_application(
+                    self._config, log, sorted(internal), topology=self._topology, for_good=for_good
+                )
             finally:
                 if log is not self._log:
                     log.close()

@@ -170,7 +170,7 @@ class StreamsHost:
 
     def _forget(self, query: PersistentQuery) -> bool:
         try:
-            Streams(query.topology, self._config(query), log=self._log, engine=self._engine).clean_up()
+            Streams(query.topology, self._config(query), log=self._log, engine=self._engine).clean_up(for_good=True)
         except StreamsError as error:
             logger.warning("what the query %s has kept could not be deleted: %s", query.id, error)
             return False
@@ -180,7 +180,7 @@ class StreamsHost:
         config = self._config_of(query_id, {})
         # Who asks for the lock of a directory makes the directory.
         if application_directory(config).exists():
-            reset_application(config, self._log)
+            reset_application(config, self._log, for_good=True)
 
     def pause(self, query_id: str) -> None:
         self._set_paused(query_id, paused=True)

@@ -280,6 +280,10 @@ class EmbeddedLog:
 
         self._staging.discard(name, self._write(forget))
 
+    def forget_application(self, application: str) -> None:
+        """Forgets even the number of its last driver."""
+        self._write(lambda tables: tables.delete_application(_name(application)))
+
     def clean(self, *, max_bytes: int = 8 << 20, now_ms: int | None = None) -> Cleaned:
         """Does a bounded part of what is to be cleaned: retention, compaction, deleted topics, small blobs.
 

@@ -254,6 +254,9 @@ class Tables:
     def put_application(self, name: str, application: Application) -> None:
         self._transaction.put(_APPLICATION + name.encode(), msgspec.msgpack.encode(application))
 
+    def delete_application(self, name: str) -> None:
+        self._transaction.delete(_APPLICATION + name.encode())
+
     def task_record(self, application: str, task: str) -> bytes | None:
         value = self._transaction.get(_task_key(application, task))
         return None if value is None else bytes(value)

@@ -16,7 +16,7 @@ from headrace.topics.kafka.descriptions import read_description, write_descripti
 from headrace.topics.kafka.history import History
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.journal import KafkaJournal
-from headrace.topics.kafka.progress_topics import application_of, is_progress
+from headrace.topics.kafka.progress_topics import application_of, is_progress, progress_topics
 from headrace.topics.kafka.reading import read_range, sample_bytes
 from headrace.topics.kafka.resetting import list_groups, reset_application
 from headrace.topics.kafka.settings import ClientSettings
@@ -223,6 +223,11 @@ class KafkaLog:
         may still cut off records, by offsets, and would cut off those of a topic made anew.
         """
         reset_application(self._clients, self._administration, self._appender, application, internal_topics)
+
+    def forget_application(self, application: str) -> None:
+        """Deletes the topics that hold its progress."""
+        for topic in progress_topics(application, self._administration.names()):
+            self._administration.delete(topic)
 
     def close(self) -> None:
         if self._handle is not None:
