@@ -64,7 +64,7 @@ class TaskReport:
     @property
     def restored(self) -> int:
         """Records of changelogs that were read to bring its stores up to date before the batch."""
-        return 0 if self.receipt is None else sum(each.position - each.start for each in self.restores)
+        return 0 if self.lag is not None else sum(each.position - each.start for each in self.restores)
 
 
 class TaskResult(NamedTuple):
