@@ -114,9 +114,14 @@ class Driver:
         return None if plan is None else self.application_run.commit(plan, self.execute(plan))
 
     def plan_work(self) -> Plan | None:
-        """Returns the next plan with work for tasks; before that, those that are to be restored are."""
-        while (plan := self.application_run.next_plan()) is not None and not plan.has_work:
+        """Returns the next plan with work for tasks; before that, tasks that lack little are restored."""
+        plan = self.application_run.next_plan()
+        if plan is not None and not plan.has_work:
             self.application_run.commit(plan, self.execute(plan))
+            plan = self.application_run.next_plan()
+        if plan is not None and not plan.has_work:
+            self.application_run.commit(plan, self.execute(plan))
+            return None
         return plan
 
     def run(self) -> list[BatchReport]:

@@ -1,17 +1,16 @@
 """What must be true after whatever has happened.
 
-How input is cut into batches depends on time, and with it when a table's row is seen by a join behind a repartition. So
-two things are checked. With the plans of the run, which say what each batch read, everything follows from the input:
-every topic must have, byte for byte, what a run of the same plans writes that nobody disturbs. And what does not depend
-on batches must be what a few lines of Python find in the input: each order counted once, joined once, paid as often as
-it was paid.
+How input is cut into batches depends on time, and with it when a table's row is seen by a join behind a repartition.
+What does not depend on batches must be what a run leaves that nobody disturbs, and what a few lines of Python find in
+the input: each order counted once, joined once, paid as often as it was paid. What functions return that never return
+the same twice is there once, and everywhere the same: in outputs, behind a repartition, and in stores.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headrace.topics.log import Output, Raw, TopicLog
@@ -31,35 +30,56 @@ def contents(log: TopicLog, topic: str) -> dict[int, list[Raw]]:
 
 
 def check_equal(disturbed: TopicLog, undisturbed: TopicLog) -> int:
-    """Checks that two logs have the same records, in their order, with times and headers; returns how many.
-
-    Changelogs are compacted while the application runs: of them, what is left must be what was written at its offset,
-    and nothing may be missing that is the last of its key.
-    """
-    assert disturbed.topics() == undisturbed.topics()
+    """Checks that two logs have the same results, as far as they do not depend on batches; returns how many."""
     count = 0
-    for topic in disturbed.topics():
-        found, expected = contents(disturbed, topic), contents(undisturbed, topic)
-        begins = disturbed.begin_offsets([(topic, partition) for partition in expected])
-        for partition, written in expected.items():
-            mine = found[partition]
-            # What has gone over a back edge is deleted now and then.
-            records = [record for record in written if record[0] >= begins[topic, partition]]
-            if disturbed.describe_topic(topic).is_compacted:
-                left = {record[0] for record in mine}
-                last = {record[2]: record[0] for record in records if record[3] is not None}
-                last |= {
-                    record[2]: -1 for record in records if record[3] is None and record[0] > last.get(record[2], -1)
-                }
-                assert left >= set(last.values()) - {-1}, f"{topic}-{partition} has lost rows"
-                records = [record for record in records if record[0] in left]
-            for one, other in zip(mine, records, strict=False):
-                assert one == other, f"{topic}-{partition} differs"
-            assert len(mine) == len(records), f"{topic}-{partition} has another number of records"
-            count += len(records)
-        ends = [(topic, partition) for partition in expected]
-        assert disturbed.end_offsets(ends) == undisturbed.end_offsets(ends), f"{topic} has another end"
+    for mine, other in zip(_results(disturbed), _results(undisturbed), strict=True):
+        assert mine == other
+        count += sum(mine.values()) if isinstance(mine, Counter) else len(mine)
+    for store in ("users-store", "cities-store", "counts-store"):
+        rows = last_rows(disturbed, store)
+        assert rows == last_rows(undisturbed, store), f"'{store}' has other rows"
+        count += len(rows)
     return count
+
+
+def _results(log: TopicLog) -> Iterator[dict[Any, Any]]:
+    yield Counter((key, value[0], time_ms) for key, value, time_ms in _output(log, "enriched"))
+    yield Counter((key, *pair, time_ms) for key, pair, time_ms in _output(log, "paid"))
+    counts: dict[str, list[int]] = {}
+    for key, count, _ in _output(log, "counts"):
+        counts.setdefault(key, []).append(count)
+    yield counts
+    yield {key: row for key, row in _last(_output(log, "user-cities")).items() if row is not None}
+    yield Counter(order["n"] for _, order, _ in _output(log, "stamped"))
+    yield Counter((key, row["n"]) for key, row, _ in _output(log, "stamps"))
+
+
+def last_rows(log: TopicLog, store: str) -> dict[bytes | None, tuple[int, bytes]]:
+    """Returns time and value of the rows that a store has, by what its changelog says."""
+    last = {
+        key: (time_ms, value)
+        for records in contents(log, f"{shop.APPLICATION}-{store}-changelog").values()
+        for _, time_ms, key, value, _ in records
+    }
+    return {key: (time_ms, value) for key, (time_ms, value) in last.items() if value is not None}
+
+
+def _last(records: Iterable[tuple[str, Any, int]]) -> dict[str, Any]:
+    return {key: value for key, value, _ in records}
+
+
+def _check_stamps(log: TopicLog, orders: list[tuple[str, Any, int]]) -> None:
+    """What a function has made up is there once, and the same for all who have got it."""
+    stamped = {order["n"]: order for _, order, _ in _output(log, "stamped")}
+    assert len(_output(log, "stamped")) == len(stamped) == len(orders)
+    assert len({order["id"] for order in stamped.values()}) == len(orders), "stamps are never the same"
+    again = _output(log, "stamps")
+    assert Counter((key, row["n"]) for key, row, _ in again) == Counter((o["user"], o["n"]) for _, o, _ in orders)
+    for _, row, _ in again:
+        assert row["id"] == stamped[row["n"]]["id"], "what was sent on is not what was written"
+    assert len({row["own"] for _, row, _ in again}) == len(orders)
+    kept = {(key or b"").decode(): json.loads(value) for key, (_, value) in last_rows(log, "stamps-store").items()}
+    assert kept == _last(again), "a store has another row than it has sent last"
 
 
 def check_against_input(log: TopicLog, inputs: Iterable[tuple[str, Output]]) -> None:
@@ -72,6 +92,7 @@ def check_against_input(log: TopicLog, inputs: Iterable[tuple[str, Output]]) -> 
     _check_counts(log, by_topic["orders"])
     _check_paid(log, by_topic["orders"], by_topic["payments"])
     _check_cities(log, by_topic["users"], by_topic["cities"])
+    _check_stamps(log, by_topic["orders"])
 
 
 def _check_enriched(log: TopicLog, orders: list[tuple[str, Any, int]]) -> None:
@@ -107,7 +128,7 @@ def _check_cities(log: TopicLog, users: list[tuple[str, Any, int]], cities: list
         for key, user in last_user.items()
         if user is not None and last_city.get(user["city"]) is not None
     }
-    found = {key: row for key, row, _ in _output(log, "user-cities")}
+    found = _last(_output(log, "user-cities"))
     assert {key: row for key, row in found.items() if row is not None} == expected
 
 

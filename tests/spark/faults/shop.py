@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from headrace import (
     Consumed,
@@ -27,7 +29,7 @@ from headrace.topology.topology import Topology
 APPLICATION = "shop"
 PARTITIONS = 2
 INPUTS = ("orders", "payments", "users", "cities")
-OUTPUTS = ("enriched", "paid", "counts", "user-cities")
+OUTPUTS = ("enriched", "paid", "counts", "user-cities", "stamped", "stamps")
 
 USERS, CITIES = 40, 7
 START_MS = 4_000_000_000_000
@@ -64,8 +66,9 @@ def build(stumbles: Path | None = None) -> Topology:
     """Returns the topology.
 
     It has a repartition, a windowed aggregate, a join of two streams, one of a stream with a table, and one of two
-    tables by a foreign key, whose answers come back through the log. With ``stumbles``, a directory, a function fails
-    the first time that it meets one of some orders.
+    tables by a foreign key, whose answers come back through the log. Two functions never return the same twice: one
+    stamps orders, which are written as they are and go to another task, where the other one stamps them again. With
+    ``stumbles``, a directory, a function fails the first time that it meets one of some orders.
     """
     builder = StreamsBuilder()
     texts = Consumed(key_serde=Serdes.string(), value_serde=Serdes.json())
@@ -87,7 +90,21 @@ def build(stumbles: Path | None = None) -> Topology:
     users.join(
         cities, lambda user, city: [user["v"], city], foreign_key=lambda user: user["city"], name="city"
     ).to_stream().to("user-cities", written)
+    stamped = orders.map_values(_stamped, name="stamp")
+    stamped.to("stamped", written)
+    stamps = stamped.group_by(lambda key, order: order["user"], Grouped(name="stamps")).aggregate(
+        dict, _stamped_again, materialized=Materialized("stamps-store", value_serde=Serdes.json())
+    )
+    stamps.to_stream().to("stamps", written)
     return builder.build()
+
+
+def _stamped(order: dict[str, Any]) -> dict[str, Any]:
+    return {**order, "id": uuid4().hex, "at": time.time_ns()}
+
+
+def _stamped_again(_user: str, order: dict[str, Any], _before: dict[str, Any]) -> dict[str, Any]:
+    return {"n": order["n"], "id": order["id"], "own": uuid4().hex}
 
 
 def _stumbling(stumbles: Path | None) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.faults.disturbed import Disturbed
-from tests.spark.faults.processes import no_room
+from tests.spark.faults.soak import kill_once
 
 pytestmark = [
     pytest.mark.spark,
@@ -20,29 +20,17 @@ pytestmark = [
 ]
 
 
+KILLS = 8
+"""``make soak`` has more."""
+
+
 def test_killed_application_goes_on_where_it_was(tmp_path: Path) -> None:
-    with Disturbed(tmp_path, orders=900, seed=1) as run:
-        run.feed(0.3)
-        run.start()
-        with run.feeding(0.3, 2.0):
-            run.wait_for_batches(run.chance.randrange(1, 4))
-            # While a batch runs on them.
-            run.damage_copies("delete", "garbage", "truncate")
-            run.pick(lambda process: process.is_worker).kill()
-            run.wait_for_batches(2)
-        left = run.kill()
-        run.damage_copies("delete", "garbage", "truncate")
-        # At once, while the last processes of the killed one are still there.
-        run.start()
-        run.wait_for_orphans(left)
-        run.wait_for_batches(1)
-        with no_room(run.processes(), 4096):
-            run.feed(0.2)
-            assert "make room" in run.wait_for_failure()
-        run.wait_for_batches(1)
+    with Disturbed(tmp_path, orders=200 * KILLS, seed=1) as run:
+        share = 1 / (KILLS + 1)
+        run.feed(share)
+        for number in range(KILLS):
+            kill_once(run, number, share)
         run.feed_rest()
-        run.wait_for_batches(1)
-        run.wait_for_orphans(run.kill())
         run.start(available_now=True)
         run.wait_for_end()
         run.check()

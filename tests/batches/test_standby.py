@@ -1,0 +1,173 @@
+"""Tasks that are restored while others go on."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace import Grouped, Materialized, Serdes, StreamsBuilder
+from headrace.batches import restore as restoring
+from headrace.batches.readiness import Readiness
+from headrace.batches.standby import StandbyCopy
+from headrace.errors import LogError
+from headrace.topics.log import Raw
+from tests.app.kit import SOON
+from tests.batches.kit import Bench, Driver
+
+
+def summing(builder: StreamsBuilder) -> None:
+    totals = (
+        builder.stream("in")
+        .group_by_key()
+        .aggregate(
+            lambda: 0,
+            lambda _key, value, total: total + value,
+            materialized=Materialized("totals", key_serde=Serdes.string(), value_serde=Serdes.json()),
+        )
+    )
+    totals.to_stream().to("out")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    made = Bench(
+        tmp_path,
+        summing,
+        {"in": 2, "out": 1},
+        statestore_cache_max_bytes=0,
+        **{"acceptable.recovery.lag": 5},
+    )
+    made.write("in", *((f"k{number}", 1, number) for number in range(100)), partition=0)
+    made.write("in", ("few", 1, 1), partition=1)
+    driver = made.driver("one")
+    driver.run()
+    driver.close()
+    return made
+
+
+def until_all_run(driver: Driver) -> None:
+    """Goes on until no task waits for being restored."""
+    deadline = time.monotonic() + SOON
+    while driver.application_run._planner._readiness.waiting:  # type: ignore[attr-defined]  # the planner's own
+        assert time.monotonic() < deadline
+        driver.run()
+        threading.Event().wait(0.01)
+    driver.run()
+
+
+def test_others_go_on_while_a_task_is_restored(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = threading.Event()
+    read = bench.log.read
+    topic = bench.changelog("totals")
+
+    def slow(*args: Any, **options: Any) -> list[Raw]:
+        if args[:2] == (topic, 0):
+            assert opened.wait(SOON)
+        return read(*args, **options)
+
+    monkeypatch.setattr(bench.log, "read", slow)
+    bench.write("in", ("k1", 1, 200), partition=0)
+    bench.write("in", ("few", 1, 200), partition=1)
+    driver = bench.driver("two")
+    driver.run()
+    # The one with little to restore takes part at once.
+    assert bench.read("out")[-1] == ("few", 2)
+    assert not driver.runner.knows("0_0")
+    opened.set()
+    until_all_run(driver)
+    assert bench.read("out")[-1] == ("k1", 2)
+    assert len(driver.rows("totals", "0_0")) == 100
+    driver.close()
+
+
+def test_a_restored_copy_is_taken_over_by_its_task(bench: Bench) -> None:
+    driver = bench.driver("two")
+    until_all_run(driver)
+    # What was restored ahead needs not be restored once more.
+    bench.write("in", ("k1", 1, 200), partition=0)
+    (report,) = driver.run()
+    assert [task.restored for task in report.tasks] == [0]
+    assert bench.read("out")[-1] == ("k1", 2)
+    driver.close()
+
+
+def test_a_standby_follows_what_the_task_commits_elsewhere(bench: Bench) -> None:
+    standby_bench = bench.driver("standby").application_run.application
+    (place, _) = bench.layout.tasks
+    copy = StandbyCopy(standby_bench, place)
+    assert copy.lag == 100
+    copy.start()
+    driver = bench.driver("one")
+    until_all_run(driver)
+    bench.write("in", *((f"k{number}", 1, number) for number in range(50)), partition=0)
+    driver.run()
+    driver.close()
+    deadline = time.monotonic() + SOON
+    end = bench.log.end_offsets([(bench.changelog("totals"), 0)])[bench.changelog("totals"), 0]
+    while (applied := copy._copy.applied("totals")) is None or applied.offset < end:
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.01)
+    copy.close()
+    shutil.rmtree(bench.directory / "one")
+    again = bench.driver("standby")
+    bench.write("in", ("k1", 1, 300), partition=0)
+    until_all_run(again)
+    assert again.rows("totals", "0_0")["k1"].value == 3
+    assert bench.read("out")[-1] == ("k1", 3)
+    again.close()
+
+
+def test_a_copy_that_cannot_be_restored_ahead_is_restored_by_its_task(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = 1
+    lag = restoring.restore_lag
+
+    def failing(*args: Any) -> int:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            message = "the disk is gone"
+            raise LogError(message)
+        return lag(*args)
+
+    monkeypatch.setattr("headrace.batches.standby.restore_lag", failing)
+    driver = bench.driver("two")
+    until_all_run(driver)
+    assert "cannot be restored ahead: the disk is gone" in caplog.text
+    assert len(driver.rows("totals", "0_0")) == 100
+    driver.close()
+
+
+def two_levels(builder: StreamsBuilder) -> None:
+    grouped = builder.stream("in").group_by(lambda key, value: f"{value}", Grouped("moved"))
+    grouped.count(materialized=Materialized("counts"))
+    builder.stream("other").group_by_key().count(materialized=Materialized("others"))
+
+
+def test_a_task_runs_only_if_those_behind_it_can(tmp_path: Path) -> None:
+    layout = Bench(tmp_path, two_levels, {"in": 2, "other": 1}).layout
+    names = {place.name for place in layout.tasks}
+    by_store = {store: place.name for place in layout.tasks for store in place.changelogs if place.id.partition == 0}
+    readiness = Readiness(layout, names, acceptable_lag=10)
+    # Those without stores have nothing to restore; but what they send would have nobody to get it.
+    assert readiness.runnable == frozenset()
+    readiness.note({by_store["others"]: 10})
+    assert readiness.runnable == {by_store["others"]}
+    behind = sorted(readiness.waiting)
+    readiness.note({behind[0]: 3})
+    assert readiness.runnable == {by_store["others"], behind[0]}
+    readiness.note({behind[1]: 11})
+    assert readiness.waiting == {behind[1]: 11}
+    readiness.note({behind[1]: 0})
+    assert readiness.runnable == names
+
+
+def test_tasks_that_have_never_committed_have_nothing_to_wait_for(tmp_path: Path) -> None:
+    layout = Bench(tmp_path, two_levels, {"in": 2, "other": 1}).layout
+    assert Readiness(layout, [], acceptable_lag=0).runnable == {place.name for place in layout.tasks}
