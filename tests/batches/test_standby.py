@@ -13,6 +13,7 @@ import pytest
 from headrace import Grouped, Materialized, Serdes, StreamsBuilder
 from headrace.batches import restore as restoring
 from headrace.batches.readiness import Readiness
+from headrace.batches.reports import StoreRestore
 from headrace.batches.standby import StandbyCopy
 from headrace.errors import LogError
 from headrace.topics.log import Raw
@@ -40,7 +41,7 @@ def bench(tmp_path: Path) -> Bench:
         summing,
         {"in": 2, "out": 1},
         statestore_cache_max_bytes=0,
-        **{"acceptable.recovery.lag": 5},
+        acceptable_recovery_lag=5,
     )
     made.write("in", *((f"k{number}", 1, number) for number in range(100)), partition=0)
     made.write("in", ("few", 1, 1), partition=1)
@@ -126,17 +127,17 @@ def test_a_copy_that_cannot_be_restored_ahead_is_restored_by_its_task(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures = 1
-    lag = restoring.restore_lag
+    find = restoring.find_restores
 
-    def failing(*args: Any) -> int:
+    def failing(*args: Any) -> list[StoreRestore]:
         nonlocal failures
         if failures:
             failures -= 1
             message = "the disk is gone"
             raise LogError(message)
-        return lag(*args)
+        return find(*args)
 
-    monkeypatch.setattr("headrace.batches.standby.restore_lag", failing)
+    monkeypatch.setattr("headrace.batches.standby.find_restores", failing)
     driver = bench.driver("two")
     until_all_run(driver)
     assert "cannot be restored ahead: the disk is gone" in caplog.text

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
 from headrace.batches.reports import BatchReport
-from headrace.topics.log import Output, TopicLog
+from headrace.topics.journal import DurableLog
+from headrace.topics.log import Output
 
 if TYPE_CHECKING:
     from headrace.topics.kafka import KafkaLog
@@ -24,7 +25,7 @@ class Stand:
 
     def __init__(self, directory: Path, log: EmbeddedLog | KafkaLog) -> None:
         self.directory = directory
-        self.log: TopicLog = log
+        self.log: DurableLog = log
         # This is all that an application is told of Kafka.
         self.servers = None if isinstance(log, EmbeddedLog) else log.bootstrap_servers
         self.batches: list[BatchReport] = []

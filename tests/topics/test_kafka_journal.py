@@ -248,7 +248,7 @@ def test_edges_are_waited_for_until_exactly_they_can_be_read(kafka: KafkaLog) ->
     part = kafka.task_journal("app", 1 << 40, "0_0", [])
     blobs = [record("edge", f"blob-{number}", partition=0) for number in range(4)]
     writer = open_transaction(kafka, "0_0", OWN[0], blobs)
-    named = TaskRecord(0, "stamp", [], None, b"", [("1_0", "t", 0, 1), ("1_0", "t", 1, 3)])
+    named = TaskRecord(0, "stamp", [], None, b"", edges=[("1_0", "t", 0, 1), ("1_0", "t", 1, 3)])
     timer = threading.Timer(0.3, lambda: writer.commit_transaction(10))
     timer.start()
     started = time.monotonic()
@@ -261,7 +261,7 @@ def test_edges_that_are_gone_are_told(kafka: KafkaLog, monkeypatch: pytest.Monke
     journal = kafka.open_journal("app", TASKS)
     run_batch(kafka, journal, 0)
     monkeypatch.setattr(Clients, "patience_s", 2.0)
-    lost = TaskRecord(0, "stamp", [], None, b"", [("1_0", "t", 0, 1)])
+    lost = TaskRecord(0, "stamp", [], None, b"", edges=[("1_0", "t", 0, 1)])
     with pytest.raises(LogError, match=r"edges of task 0_0 .* 0 of 1 were found"):
         kafka.task_journal("app", journal.incarnation, "0_0", []).read_edges(lost)
 
