@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from headrace import EmbeddedLog, Materialized, Serdes, Streams, StreamsBuilder,
 from headrace.app.engine import local_engine
 from headrace.batches import run as running
 from headrace.batches.plan import Plan, Range
-from headrace.batches.reports import BatchReport, Outcome
+from headrace.batches.reports import BatchReport, Outcome, TaskReport
 from headrace.errors import FencedError, IncompatibleTopologyError, RetriableError
 from headrace.handlers import StreamThreadExceptionResponse
 from headrace.topics.embedded.journal import EmbeddedJournal
@@ -234,7 +234,7 @@ def test_a_report_adds_up_what_tasks_have_told(bench: Bench) -> None:
 
 def test_positions_of_inputs_that_nothing_was_read_of_are_kept(tmp_path: Path) -> None:
     """Where "latest" is, is decided once."""
-    bench = Bench(tmp_path, summing, {"in": 2, "out": 1}, log=None, **{"consumer.auto.offset.reset": "latest"})  # type: ignore[arg-type]  # a setting, no log
+    bench = Bench(tmp_path, summing, {"in": 2, "out": 1}, log=None, **{"consumer.auto.offset.reset": "latest"})
     bench.write("in", ("a", 1, 10), partition=0)
     bench.driver("one").run()
     bench.write("in", ("a", 2, 20), partition=0)
@@ -257,6 +257,9 @@ class Listener:
 
     def on_started(self) -> None:
         self.started += 1
+
+    def on_restores(self, tasks: Sequence[TaskReport]) -> None:
+        """Nobody looks at it."""
 
     def on_batch(self, batch: BatchReport) -> None:
         self.batches.append(batch)

@@ -344,9 +344,7 @@ class Streams(Queries):
             }
             log = self._log or open_log(self._config)
             try:
-                reset_application(
-                    self._config, log, sorted(internal), topology=self._topology, for_good=for_good
-                )
+                reset_application(self._config, log, sorted(internal), topology=self._topology, for_good=for_good)
             finally:
                 if log is not self._log:
                     log.close()

@@ -21,6 +21,8 @@ class StoreRestore(NamedTuple):
     start: int
     position: int
     end: int
+    records: int = 0
+    """How many were read; compaction leaves gaps between the offsets."""
 
     @property
     def left(self) -> int:
@@ -64,7 +66,7 @@ class TaskReport:
     @property
     def restored(self) -> int:
         """Records of changelogs that were read to bring its stores up to date before the batch."""
-        return 0 if self.lag is not None else sum(each.position - each.start for each in self.restores)
+        return 0 if self.lag is not None else sum(each.records for each in self.restores)
 
 
 class TaskResult(NamedTuple):

@@ -50,9 +50,10 @@ def restore_task(
     parts = _parts(layout, place, head, log)
     copy.belong_to("" if head.record is None else head.record.lineage)
     starts = _starts(parts, copy, log)
+    counts: dict[str, int] = {}
     try:
-        for _ in _restore(layout, parts, starts, log, copy, clocks):
-            pass
+        for part, _, count in _restore(layout, parts, starts, log, copy, clocks):
+            counts[part.store] = counts.get(part.store, 0) + count
     finally:
         copy.note_restoring(0)
     for store in place.changelogs:
@@ -61,7 +62,9 @@ def restore_task(
             copy.engine(store).apply(Changes(rows=dict(rows)))
     copy.note({part.store: Applied(part.topic_id, part.end) for part in parts})
     copy.note_current()
-    return [_progress(part, starts, part.end) for part in parts if starts[part.store] < part.end]
+    return [
+        _progress(part, starts, part.end, counts.get(part.store, 0)) for part in parts if starts[part.store] < part.end
+    ]
 
 
 def find_restores(layout: Layout, place: TaskPlace, log: TopicLog, copy: WorkingCopy) -> list[StoreRestore]:
@@ -76,15 +79,15 @@ def follow_changelogs(layout: Layout, place: TaskPlace, log: TopicLog, copy: Wor
     parts = _parts(layout, place, None, log)
     starts = _starts(parts, copy, log)
     try:
-        for part, reached in _restore(layout, parts, starts, log, copy, {}):
-            yield _progress(part, starts, reached)
+        for part, reached, count in _restore(layout, parts, starts, log, copy, {}):
+            yield _progress(part, starts, reached, count)
         copy.note_current()
     finally:
         copy.note_restoring(0)
 
 
-def _progress(part: _Part, starts: Mapping[str, int], position: int) -> StoreRestore:
-    return StoreRestore(part.store, *part.target, starts[part.store], position, part.end)
+def _progress(part: _Part, starts: Mapping[str, int], position: int, records: int = 0) -> StoreRestore:
+    return StoreRestore(part.store, *part.target, starts[part.store], position, part.end, records)
 
 
 def _starts(parts: Sequence[_Part], copy: WorkingCopy, log: TopicLog) -> dict[str, int]:
@@ -96,8 +99,8 @@ def _starts(parts: Sequence[_Part], copy: WorkingCopy, log: TopicLog) -> dict[st
 
 def _restore(
     layout: Layout, parts: Sequence[_Part], starts: Mapping[str, int], log: TopicLog, copy: WorkingCopy, clocks: Clocks
-) -> Iterator[tuple[_Part, int]]:
-    """Reads pages into a copy; yields the store of each page, and the offset behind it."""
+) -> Iterator[tuple[_Part, int, int]]:
+    """Reads pages into a copy; yields the store of each page, the offset behind it, and how many records it had."""
     left = sum(part.end - starts[part.store] for part in parts)
     for part in parts:
         for records, reached in _pages(log, part, starts[part.store]):
@@ -106,7 +109,7 @@ def _restore(
             copy.write()
             left -= len(records)
             copy.note_restoring(max(1, left))
-            yield part, reached
+            yield part, reached, len(records)
 
 
 def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLog) -> list[_Part]:

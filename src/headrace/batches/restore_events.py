@@ -54,11 +54,11 @@ class RestoreEvents:
             key = (each.store, each.partition)
             before = self._running.get(key)
             if before is None:
-                before = each._replace(position=each.start)
+                before = each._replace(position=each.start, records=0)
                 if listener is not None:
                     listener.on_restore_start(each.topic, each.partition, each.store, each.start, each.end)
             if each.position > before.position and listener is not None:
-                count = each.position - before.position
+                count = each.records - before.records
                 listener.on_batch_restored(each.topic, each.partition, each.store, each.position, count)
             self._running[key] = each
             if each.left <= 0:
@@ -68,5 +68,4 @@ class RestoreEvents:
         for key in keys:
             each = self._running.pop(key)
             if listener is not None:
-                total = each.position - each.start
-                listener.on_restore_end(each.topic, each.partition, each.store, total)
+                listener.on_restore_end(each.topic, each.partition, each.store, each.records)

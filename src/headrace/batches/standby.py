@@ -55,8 +55,10 @@ class StandbyCopy:
         while not self._over.is_set():
             try:
                 for each in follow_changelogs(layout, self._place, log, self._copy):
-                    start = self._restores.get(each.store, each).start
-                    self._restores[each.store] = each._replace(start=start)
+                    before = self._restores.get(each.store)
+                    if before is not None:
+                        each = each._replace(start=before.start, records=before.records + each.records)
+                    self._restores[each.store] = each
                     if self._over.is_set():
                         return
             except StreamsError as error:
