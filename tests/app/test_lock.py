@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -115,26 +114,3 @@ def keeper(directory: Path, way: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", KEEPER, str(directory), way], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-
-
-def test_start_waits_for_what_a_killed_process_has_left(tmp_path: Path) -> None:
-    with keeper(tmp_path, "hold") as owner:
-        assert owner.stdout is not None
-        assert owner.stdin is not None
-        assert owner.stdout.readline() == "child\n"
-        owner.kill()
-        owner.wait()
-        end = threading.Timer(0.5, owner.stdin.close)
-        end.start()
-        lock_directory(tmp_path, "app").release()
-        # The child was asked to end only now, and had the lock until then.
-        assert end.finished.is_set()
-        end.join()
-
-
-def test_child_keeps_no_lock_that_was_released(tmp_path: Path) -> None:
-    with keeper(tmp_path, "release") as owner:
-        assert owner.stdout is not None
-        assert sorted([owner.stdout.readline(), owner.stdout.readline()]) == ["child\n", "released\n"]
-        lock_directory(tmp_path, "app").release()
-        owner.communicate("\n\n")

@@ -101,10 +101,13 @@ def test_an_engine_that_is_deposed_ends_with_that_error_and_does_not_come_back(b
     # Whoever comes back deposes the other one in its turn.
     old.set_uncaught_exception_handler(lambda _error: StreamThreadExceptionResponse.REPLACE_THREAD)
     old.add_batch_listener(lambda _batch: started.set())
+    taken_over = threading.Event()
+    new.add_batch_listener(lambda _batch: taken_over.set())
     new.add_batch_listener(lambda batch: counted.release(batch.records_in) if batch.records_in else None)
     old.start()
     assert started.wait(SOON)
     with new:
+        assert taken_over.wait(SOON)
         for number in (1, 2):
             bench.write("in", ("a", number, 10), partition=0)
             assert counted.acquire(timeout=SOON)
