@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from headrace import (
 from headrace.app.engine import local_engine
 from headrace.batches import engine as engines
 from headrace.batches.batch_thread import Commits
+from headrace.batches.engine import BatchEngine
+from headrace.batches.executor import LocalExecutor
+from headrace.batches.loop import Loop, OwnLoop
 from headrace.serdes import StringSerde
 from headrace.topics.embedded.journal import EmbeddedTaskJournal
 from headrace.topics.journal import Receipt
@@ -241,4 +245,37 @@ def test_failure_of_a_function_is_raised(log: EmbeddedLog, tmp_path: Path) -> No
 
     with pytest.raises(StreamsError, match="not v"):
         application(log, tmp_path, fail).run(available_now=True)
+    assert values(log) == []
+
+
+class Listener:
+    def on_started(self) -> None: ...
+    def on_batch(self, batch: object) -> None: ...
+
+
+def test_engine_that_is_cancelled_while_its_executor_starts_ends(log: EmbeddedLog, tmp_path: Path) -> None:
+    opening, opened = threading.Event(), threading.Event()
+
+    @contextmanager
+    def slowly(*_: object) -> Iterator[Loop]:
+        opening.set()
+        opened.wait()
+        yield OwnLoop(LocalExecutor(), log)
+
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    config = StreamsConfig.of({"application_id": "app", "state_dir": str(tmp_path)})
+    engine = BatchEngine(
+        builder.build(), config, log, listener=Listener(), directory=tmp_path / "app", open_loop=slowly
+    )
+    log.append("in", [(None, 0, b"k", b"1", ())])
+    thread = threading.Thread(target=engine.run)
+    thread.start()
+    assert opening.wait(SOON)
+    engine.cancel()
+    thread.join(SOON)
+    assert not thread.is_alive()
+    # What was being started is given back as soon as it is there, and nothing was run.
+    opened.set()
+    _wait_for_threads()
     assert values(log) == []

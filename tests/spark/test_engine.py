@@ -82,7 +82,7 @@ def test_a_lost_working_copy_is_rebuilt(stand: Stand) -> None:
     stand.topic("in")
     stand.write("in", ("a", 1, 10), ("b", 1, 11))
     stand.run(counts_by_value)
-    copy = stand.directory / "app" / "1_0" / "data.mdb"
+    copy = stand.directory / "app" / "1_0" / "lmdb" / "data.mdb"
     copy.write_bytes(b"garbage" * 1000)
     stand.write("in", ("c", 1, 12))
     stand.run(counts_by_value)
