@@ -157,12 +157,16 @@ class Worker:
     def run_here(self, work: SlotWork, payloads: Mapping[str, Any]) -> list[Sent]:
         with self._busy:
             for digest in self._runners.keys() - payloads.keys():
-                self._runners.pop(digest)[1].close()
+                self._forget(digest)
             for planned in self._planned(work.plans):
                 if planned.digest not in self._runners:
                     self._open(planned.digest, payloads[planned.digest].value)
             self._opened.add(f"slot-{work.slot}")
             return self._run(work)
+
+    def _forget(self, digest: str) -> None:
+        self._runners.pop(digest)[1].close()
+        self._slots = {key: slots for key, slots in self._slots.items() if key[0] != digest}
 
     def _run_for_other(self, _key: str, data: bytes) -> bytes:
         work = msgspec.msgpack.decode(data, type=SlotWork)
@@ -201,7 +205,7 @@ class Worker:
             told.append(("", Located(work.slot, location)))
         for planned in self._planned(work.plans):
             application, runner = self._runners[planned.digest]
-            slots = self._slots_of(application, work.slots)
+            slots = self._slots_of(planned.digest, work.slots)
             for place in application.layout.tasks:
                 if place.level != work.level or slots[place.name] != work.slot or planned.key in failed:
                     continue
@@ -234,17 +238,18 @@ class Worker:
             told.append((planned.key, Failed(Failure.of(as_failure(place.name, error)))))
             return False
         layout = self._runners[planned.digest][0].layout
-        slots = self._slots_of(self._runners[planned.digest][0], work.slots)
+        slots = self._slots_of(planned.digest, work.slots)
         for edge in edges:
             where = (layout.by_name[edge.receiver].level, slots[edge.receiver])
             out.setdefault(where, []).append((planned.key, edge))
         told.append((planned.key, report))
         return True
 
-    def _slots_of(self, application: Application, slots: int) -> Mapping[str, int]:
-        found = self._slots.get((application.key, slots))
+    def _slots_of(self, digest: str, slots: int) -> Mapping[str, int]:
+        found = self._slots.get((digest, slots))
         if found is None:
-            found = self._slots[application.key, slots] = slots_of(application.key, application.layout, slots)
+            application = self._runners[digest][0]
+            found = self._slots[digest, slots] = slots_of(application.key, application.layout, slots)
         return found
 
 
