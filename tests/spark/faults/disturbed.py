@@ -231,7 +231,11 @@ class Disturbed:
         while not holds():
             assert self._process is not None
             assert self._process.poll() is None, f"the application has ended before {what}:\n{self._output()}"
-            assert time.monotonic() < deadline, f"it takes too long until {what}:\n{self._output()}"
+            if time.monotonic() > deadline:
+                self._process.send_signal(signal.SIGUSR1)
+                time.sleep(1)
+                message = f"it takes too long until {what}:\n{self._output()}"
+                raise AssertionError(message)
             time.sleep(0.02)
 
     def _output(self) -> str:

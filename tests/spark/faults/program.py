@@ -6,7 +6,9 @@ told on standard output, a line of JSON each: a pipe takes them also when the di
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import signal
 import sys
 import time
 from pathlib import Path
@@ -30,6 +32,8 @@ def main(options: dict[str, Any]) -> None:
         tell("failure", error=f"{type(error).__name__}: {error}")
         return StreamThreadExceptionResponse.REPLACE_THREAD
 
+    # Whoever thinks that it hangs asks for this.
+    faulthandler.register(signal.SIGUSR1)
     tell("start")
     log = None
     if config.bootstrap_servers is None:
