@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARK = "HEADRACE_FAULT_RUN"
+_DAEMON = "headrace.spark.daemon"
+"""In the command of the process from which Python workers are forked, and in theirs."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,12 @@ class Process:
     @property
     def is_python(self) -> bool:
         """Whether it is a Python worker, or the daemon from which workers are forked."""
-        return "pyspark.daemon" in self.command
+        return _DAEMON in self.command
 
     @property
     def is_worker(self) -> bool:
         """Whether it is a Python worker: a fork of the daemon, which the JVM has started."""
-        return self.is_python and "pyspark.daemon" in _command(self.parent)
+        return self.is_python and _DAEMON in _command(self.parent)
 
     @property
     def is_driver(self) -> bool:
