@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARK = "HEADRACE_FAULT_RUN"
-_DAEMON = "headrace.spark.daemon"
-"""In the command of the process from which Python workers are forked, and in theirs."""
+_DAEMONS = "headrace.spark.daemon", "pyspark.daemon"
+"""In the command of the process from which Python workers are forked, and in theirs: ours, or Spark's on clusters."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Process:
     @property
     def is_python(self) -> bool:
         """Whether it is a Python worker, or the daemon from which workers are forked."""
-        return _DAEMON in self.command
+        return _is_daemon(self.command)
 
     @property
     def is_worker(self) -> bool:
         """Whether it is a Python worker: a fork of the daemon, which the JVM has started."""
-        return self.is_python and _DAEMON in _command(self.parent)
+        return self.is_python and _is_daemon(_command(self.parent))
 
     @property
     def is_driver(self) -> bool:
@@ -92,6 +92,10 @@ def _all() -> Iterator[Process]:
             stat = _read(int(entry.name), "stat").rpartition(b")")[2].split()
             if stat:
                 yield Process(int(entry.name), int(stat[1]), command)
+
+
+def _is_daemon(command: str) -> bool:
+    return any(daemon in command for daemon in _DAEMONS)
 
 
 def _command(pid: int) -> str:
