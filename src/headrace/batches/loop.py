@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from headrace.batches.executor import Executor
 from headrace.batches.plan import Plan
 from headrace.batches.reports import BatchReport, Outcome
 from headrace.batches.run import ApplicationRun
+from headrace.errors import UnknownTopicError
 from headrace.topics.log import Offsets, TopicLog
 
 LONGEST_WAIT_S = 0.1
@@ -115,7 +116,9 @@ def wait_for_input(log: TopicLog, members: Iterable[Member], longest_s: float = 
     if longest_s <= 0:
         return
     if positions:
-        log.wait_for_data(positions, timedelta(seconds=longest_s))
+        # A topic that is gone is missed by the member that reads it.
+        with suppress(UnknownTopicError):
+            log.wait_for_data(positions, timedelta(seconds=longest_s))
     else:
         time.sleep(longest_s)
 
