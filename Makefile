@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 CODE   := src tests conformance examples benchmarks tools
 # Recorded answers of Kafka Streams; the project's tests carry a part of them, compressed.
-GOLDEN := $(wildcard ../shared/golden/cases.jsonl ../shared/golden/scenarios.jsonl)
+GOLDEN := $(wildcard ../shared/golden/cases.jsonl ../shared/golden/scenarios.jsonl ../shared/golden/found.jsonl)
 # ksqlDB's own cases: its licence lets them be run, not be part of the project.
 QTT    := $(wildcard ../shared/ksqldb/qtt.jsonl)
 REST   := $(wildcard ../shared/ksqldb/rest.jsonl)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +28,7 @@ from headrace.batches.batch_thread import Commits
 from headrace.batches.engine import BatchEngine
 from headrace.batches.executor import LocalExecutor
 from headrace.batches.loop import Loop, OwnLoop
+from headrace.batches.reports import TaskReport
 from headrace.serdes import StringSerde
 from headrace.topics.embedded.journal import EmbeddedTaskJournal
 from headrace.topics.journal import Receipt
@@ -250,6 +251,9 @@ def test_failure_of_a_function_is_raised(log: EmbeddedLog, tmp_path: Path) -> No
 
 class Listener:
     def on_started(self) -> None: ...
+    def on_restores(self, tasks: Sequence[TaskReport]) -> None:
+        """Nobody looks at it."""
+
     def on_batch(self, batch: object) -> None: ...
 
 
