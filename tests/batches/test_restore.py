@@ -207,6 +207,27 @@ def test_a_topic_that_was_deleted_and_made_anew_is_another_one(bench: Bench) -> 
     assert values(again.rows("totals")) == {"x": 3}
 
 
+@pytest.mark.parametrize("others_have_gone_on", [False, True])
+def test_a_standby_copy_from_before_a_reset_is_built_anew(bench: Bench, *, others_have_gone_on: bool) -> None:
+    """On Kafka a reset empties changelogs and keeps them, so that offsets go on; machines have their copies still."""
+    run_batches(bench, "one", [("a", 1, 10), ("b", 2, 20)])
+    (place,) = bench.layout.tasks
+    copy = bench.layout.copy_of(place, bench.directory / "two")
+    for _ in restoring.follow_changelogs(bench.layout, place, bench.log, copy):
+        """Up to date: it has applied everything up to where the changelog ends."""
+    copy.close()
+    target = (bench.changelog("totals"), 0)
+    bench.log.reset_application("app")
+    bench.log.delete_records(bench.log.end_offsets([target]))
+    bench.log.begin_at("app", bench.log.end_offsets([("in", 0)]))
+    if others_have_gone_on:
+        run_batches(bench, "one", [("c", 4, 30)])
+    bench.write("in", ("a", 5, 40))
+    again = bench.driver("two")
+    again.run()
+    assert values(again.rows("totals")) == ({"a": 5, "c": 4} if others_have_gone_on else {"a": 5})
+
+
 def test_a_copy_that_is_behind_the_beginning_of_its_topic_is_built_anew(bench: Bench) -> None:
     run_batches(bench, "one", [("a", 1, 10), ("b", 2, 20)], [("c", 1, 20)])
     run_batches(bench, "two", [("d", 4, 30)], [("e", 5, 30)])

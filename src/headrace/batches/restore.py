@@ -140,8 +140,8 @@ def _start(copy: WorkingCopy, part: _Part) -> int:
 
 def _is_usable(copy: WorkingCopy, part: _Part, log: TopicLog) -> bool:
     applied = copy.applied(part.store)
-    if applied is None:
-        # A copy with rows that nobody has counted would keep them.
+    if applied is None or applied == Applied(part.topic_id, part.begin):
+        # Rows that nobody has counted would be kept, and so would those that a reset has cut off at the front.
         return not any(True for _ in copy.engine(part.store).scan())
     if applied.topic_id != part.topic_id or not part.begin <= applied.offset <= max(part.end, part.begin):
         return False
