@@ -19,6 +19,7 @@ from headrace.app import Streams, StreamsState
 from headrace.app.description import Description
 from headrace.app.fingerprint import Fingerprint
 from headrace.app.places import application_directory, log_directory, open_log
+from headrace.app.reset import reset_application
 from headrace.errors import (
     ConfigError,
     IncompatibleTopologyError,
@@ -29,6 +30,7 @@ from headrace.errors import (
     StateDirectoryError,
     TopologyError,
 )
+from headrace.topics.embedded import EmbeddedLog
 from tests.app.kit import END, SOON, Engines, application, config, counting
 
 
@@ -286,3 +288,17 @@ def test_saved_fingerprint_is_what_the_next_start_is_compared_with(place: Path) 
         application(place, Engines(), counting("other")).start()
     assert Description.read(log, "app") == saved
     log.close()
+
+
+def test_the_name_of_another_program_that_has_left_state_is_refused(place: Path) -> None:
+    """As under the ``application.id`` of a Kafka Streams application: its stores would be empty, without a word."""
+    with EmbeddedLog(place / "log", sync="none") as log:
+        log.create_topic("app-counts-changelog", partitions=1, configs={"cleanup.policy": "compact"})
+        log.append("app-counts-changelog", [(0, 1, b"a", b"1", ())])
+    with pytest.raises(
+        IncompatibleTopologyError, match=r"such as Kafka Streams, .*headrace reset app"
+    ):
+        application(place, Engines(END)).start()
+    with EmbeddedLog(place / "log", sync="none") as log:
+        reset_application(config(place), log, ["app-counts-changelog"])
+    application(place, Engines(END)).start(available_now=True).wait()

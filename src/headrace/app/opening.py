@@ -13,7 +13,14 @@ from headrace.app.fingerprint import Fingerprint, check_compatible
 from headrace.app.lock import locked
 from headrace.app.places import application_directory, open_log
 from headrace.app.reset import finish_reset
-from headrace.app.topics import check_sources, external_partitions, internal_topics, make_internal, make_outputs
+from headrace.app.topics import (
+    check_sources,
+    check_unused,
+    external_partitions,
+    internal_topics,
+    make_internal,
+    make_outputs,
+)
 from headrace.batches.inputs import check_inputs, input_ids
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError
@@ -66,6 +73,8 @@ def _prepare(topology: Topology, config: StreamsConfig, log: DurableLog, directo
         check_inputs(application, known.input_ids, inputs)
         check_compatible(application, known.topology, fingerprint)
     wanted = internal_topics(topology, config, external)
+    if known is None:
+        check_unused(wanted, application, log)
     before = () if known is None else known.internal_topics
     make_internal(wanted, config, log, before)
     names = tuple(dict.fromkeys([*before, *(topic.name for topic in wanted)]))

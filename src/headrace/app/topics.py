@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from headrace.config import StreamsConfig
 from headrace.errors import (
+    IncompatibleTopologyError,
     MisconfiguredInternalTopicError,
     MissingInternalTopicsError,
     MissingSourceTopicError,
@@ -128,15 +129,36 @@ def make_internal(
         _create(log, topic.name, topic.partitions, topic.configs)
 
 
+def check_unused(wanted: Iterable[WantedTopic], application: str, log: TopicLog) -> None:
+    """Complains if somebody else has run under the name of an application of which nothing is known.
+
+    Its stores would be empty, and what it writes would be mixed with what is there.
+    """
+    there = set(log.topics())
+    used = [topic.name for topic in wanted if topic.name in there and not _is_empty(topic.name, log)]
+    if used:
+        names = ", ".join(f"'{name}'" for name in used)
+        message = (
+            f"application '{application}' has never run here, but its internal topics have records: {names}; another "
+            "program, such as Kafka Streams, has run under this application.id, and its state cannot be taken over; "
+            f"choose another application_id, or delete what it has left with `headrace reset {application}`"
+        )
+        raise IncompatibleTopologyError(message)
+
+
+def _is_empty(topic: str, log: TopicLog) -> bool:
+    targets = [(topic, partition) for partition in range(log.partitions_of(topic))]
+    return log.begin_offsets(targets) == log.end_offsets(targets)
+
+
 def _discard_unfit(wanted: Iterable[WantedTopic], log: TopicLog, there: Collection[str]) -> set[str]:
     """Deletes topics that a reset has emptied, if they have another number of partitions than is needed now."""
     unfit = set()
     for topic in wanted:
-        if topic.name in there and log.partitions_of(topic.name) != topic.partitions:
-            targets = [(topic.name, partition) for partition in range(log.partitions_of(topic.name))]
-            if log.begin_offsets(targets) == log.end_offsets(targets):
-                log.delete_topic(topic.name)
-                unfit.add(topic.name)
+        has_others = topic.name in there and log.partitions_of(topic.name) != topic.partitions
+        if has_others and _is_empty(topic.name, log):
+            log.delete_topic(topic.name)
+            unfit.add(topic.name)
     return unfit
 
 
