@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no annotations
 
 from headrace.batches.application import Application
 from headrace.batches.plan import Plan
@@ -60,7 +61,9 @@ class SparkExecutor:
             del self._applications[application.key]
             broadcast = self._payloads.pop(self._digests.pop(application.key))
             self._renew()
-        broadcast.unpersist()
+        # Nothing is left of it in a JVM that has died, and why it died is told elsewhere.
+        with suppress(Py4JError, OSError):
+            broadcast.unpersist()
 
     def _renew(self) -> None:
         self._generation += 1
