@@ -187,7 +187,7 @@ def passed(printed: str) -> int:
 
 def test_the_tasks_of_spark_give_the_same_without_spark(capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(FOLDER / name) for name in FILES]
-    status = main(["--engine", "tasks-restarted", "--sample", "60", "--throwing", "2", "--jobs", "1", *files])
+    status = main(["--engine", "tasks-restarted", "--sample", "60", "--jobs", "1", *files])
     assert (status, passed(capsys.readouterr().out) >= 55) == (0, True)
 
 

@@ -339,6 +339,7 @@ DSL: list[Call] = [
             "print": {"printed": Printed.to_sys_out()},
             "split": {**NAME},
             "merge": {"other": Late(lambda given: given.other), **NAME},
+            "distinct": {"by": pair, "within": timedelta(seconds=1), "id_serde": Serdes.json(), **NAME},
             "repartition": {"repartitioned": Repartitioned()},
             "to": {"topic": "out", "produced": Produced()},
             "to:extracted": {"topic": topic_of, "produced": Produced()},
