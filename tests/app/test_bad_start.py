@@ -295,9 +295,7 @@ def test_the_name_of_another_program_that_has_left_state_is_refused(place: Path)
     with EmbeddedLog(place / "log", sync="none") as log:
         log.create_topic("app-counts-changelog", partitions=1, configs={"cleanup.policy": "compact"})
         log.append("app-counts-changelog", [(0, 1, b"a", b"1", ())])
-    with pytest.raises(
-        IncompatibleTopologyError, match=r"such as Kafka Streams, .*headrace reset app"
-    ):
+    with pytest.raises(IncompatibleTopologyError, match=r"such as Kafka Streams, .*headrace reset app"):
         application(place, Engines(END)).start()
     with EmbeddedLog(place / "log", sync="none") as log:
         reset_application(config(place), log, ["app-counts-changelog"])

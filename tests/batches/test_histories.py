@@ -39,7 +39,7 @@ BATCHES = st.lists(
 def build(builder: StreamsBuilder) -> None:
     """Keeps a value per key that nobody has seen before, or deletes the key; the same behind a repartition."""
 
-    def make_up(_key: str, keep: bool, _last: Any) -> str | None:  # noqa: FBT001 - called by position
+    def make_up(_key: str, keep: bool, _last: Any) -> Any:  # noqa: FBT001 - called by position
         return uuid4().hex if keep else None
 
     stream = builder.stream("in")
@@ -47,7 +47,7 @@ def build(builder: StreamsBuilder) -> None:
         ("here", stream.group_by_key()),
         ("there", stream.group_by(lambda key, value: f"{key}'")),
     ):
-        kept = Materialized[str, str](name, key_serde=Serdes.string(), value_serde=Serdes.json())
+        kept = Materialized[str, Any](name, key_serde=Serdes.string(), value_serde=Serdes.json())
         grouped.aggregate(lambda: None, make_up, materialized=kept).to_stream().to(f"out-{name}")
 
 

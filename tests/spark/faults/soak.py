@@ -67,7 +67,7 @@ def kill_once(run: Disturbed, number: int, share: float) -> None:
         run.damage_copies(*chance.sample(_WAYS, chance.randrange(1, 4)))
     run.start()
     with run.feeding(share, 3.0):
-        if number % 7 == 5:
+        if number % 7 == 6:
             # Before or while the first batch runs.
             time.sleep(chance.uniform(0, 15))
             what = "early"
