@@ -215,10 +215,14 @@ class Disturbed:
 
         self.wait_until(is_idle, "everything is processed")
 
-    def wait_for_failure(self) -> str:
-        """Waits until this run has failed once; returns with what."""
-        self.wait_until(lambda: any(event["event"] == "failure" for event in self.events()), "it fails")
-        return str(next(event["error"] for event in self.events() if event["event"] == "failure"))
+    def wait_for_failure(self, text: str = "") -> str:
+        """Waits until this run has failed once with a text in its message; returns the message."""
+
+        def failures() -> list[str]:
+            return [event["error"] for event in self.events() if event["event"] == "failure" and text in event["error"]]
+
+        self.wait_until(lambda: bool(failures()), f"it fails with '{text}'")
+        return failures()[0]
 
     def wait_for_end(self) -> None:
         """Waits until the process ends well."""

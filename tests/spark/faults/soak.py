@@ -109,7 +109,8 @@ def trouble(run: Disturbed, number: int) -> str:
         depose(run)
     elif kind == "the JVM died":
         run.pick(lambda process: process.is_driver).kill()
-        say(f"  {run.wait_for_failure()[:300]}")
+        run.feed(0.002)
+        say(f"  {run.wait_for_failure('its Java process has ended')[:300]}")
     elif kind == "the disk was full":
         # All of it, the working copies, or the log.
         parts: list[Callable[[Process], bool]] = [
