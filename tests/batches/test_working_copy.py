@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import pytest
 from headrace import StreamsConfig
 from headrace.batches import working_copy
 from headrace.batches.working_copy import Applied, WorkingCopy, describe, died_in, discard
-from headrace.errors import ProcessorStateError
+from headrace.errors import ProcessorStateError, RetriableError
 from headrace.state.changes import Changes
 from headrace.state.environment import DISK_ENGINES, Kind
 
@@ -119,6 +120,18 @@ def test_the_last_one_to_open_a_copy_is_the_one_who_writes(tmp_path: Path) -> No
         copy.write()
     copy.close()
     assert on_disk(tmp_path / "0_0") == ({b"a": b"theirs"}, 2)
+
+
+def test_who_has_lost_its_copy_to_another_process_tries_again(tmp_path: Path) -> None:
+    taken, deleted = opened(tmp_path / "0_0"), opened(tmp_path / "0_1")
+    settle(taken, 1, a="mine")
+    settle(deleted, 1, a="mine")
+    settle_elsewhere(tmp_path / "0_0")
+    shutil.rmtree(tmp_path / "0_1")
+    for copy in (taken, deleted):
+        with pytest.raises(RetriableError, match=r"the working copy '.*' was (opened|deleted) by another process"):
+            copy.write()
+        copy.close()
 
 
 ELSEWHERE = """

@@ -15,7 +15,7 @@ from headrace.batches.layout import TaskPlace
 from headrace.batches.reports import StoreRestore
 from headrace.batches.restore import restore_task
 from headrace.batches.task_host import TaskHost
-from headrace.batches.working_copy import Applied
+from headrace.batches.working_copy import Applied, CopyTakenError
 from headrace.errors import ProcessorStateError
 from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.task import Task
@@ -164,7 +164,7 @@ class LiveTask:
                 f"the working copy of task {self.task.id} was changed by somebody else while a batch ran on it; "
                 "nothing of the batch was kept; leave the state directory alone while the application runs"
             )
-            raise ProcessorStateError(message)
+            raise CopyTakenError(message)
         merged = {**self._positions, **positions}
         listed = [(*target, offset) for target, offset in merged.items()]
         record = TaskRecord(batch_id, token_hex(8), listed, next_clock_ms, memory, self._lineage)

@@ -21,7 +21,7 @@ from secrets import token_hex
 import msgspec
 
 from headrace.config import StreamsConfig
-from headrace.errors import ProcessorStateError
+from headrace.errors import ProcessorStateError, RetriableError
 from headrace.state.changes import Changes
 from headrace.state.environment import (
     DISK_ENGINES,
@@ -45,6 +45,13 @@ _STALE_S = 60.0
 _WRITE_EVERY_S = 10.0
 _WRITE_ROWS = 100_000
 """Committed rows that wait in memory at the most, for a time and in number."""
+
+
+class CopyTakenError(ProcessorStateError, RetriableError):
+    """Another process has opened the working copy, or deleted it: an attempt at the task that was given up, perhaps.
+
+    Who opens it next may write, so the task is tried again.
+    """
 
 
 class Applied(msgspec.Struct, array_like=True, frozen=True):
@@ -249,7 +256,7 @@ class _EnginePart:
         own = {OWN: Changes(rows={_STATE: msgspec.msgpack.encode(state)})}
         if not self.environment.apply_if(_OPENER, self._opener, changes, own):
             message = f"the working copy '{self._directory}' was opened by another process; it goes on there"
-            raise ProcessorStateError(message)
+            raise CopyTakenError(message)
         self.state = state
         for engine in self._settled.values():
             engine.rollback()
@@ -258,7 +265,11 @@ class _EnginePart:
 
     def _sealed(self) -> None:
         if self._seal is not None:
-            self._seal.write(_look(self._directory))
+            try:
+                self._seal.write(_look(self._directory))
+            except FileNotFoundError as error:
+                message = f"the working copy '{self._directory}' was deleted by another process; it goes on there"
+                raise CopyTakenError(message) from error
 
     def close(self) -> None:
         self.environment.close()
