@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import pyspark
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]  # py4j has no annotations
-from py4j.protocol import INPUT_CONVERTER, Py4JNetworkError  # type: ignore[import-untyped]  # the same
+from py4j.protocol import INPUT_CONVERTER, Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # the same
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -263,7 +263,8 @@ def jvm_exit_code(error: BaseException | None = None) -> int | None:
     process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return None
-    if isinstance(error, Py4JNetworkError | OSError):
+    # What Java has thrown comes from a JVM that is alive.
+    if isinstance(error, Py4JError | OSError) and not isinstance(error, Py4JJavaError):
         with suppress(subprocess.TimeoutExpired):
             process.wait(_LAST_BREATH_S)
     return process.poll()
