@@ -171,6 +171,12 @@ def measure_latency(
             print(f"{where} {latency:>8.0f} ms  {judged(latency, targets[name])}")
             missed.append(latency > targets[name])
         print(f"largest {found[-1]:>8.0f} ms, {len(found):,} results, {len(program.batches)} batches", flush=True)
+        recent = program.batches[-100:]
+        for phase in ("wait", "run", "publish"):
+            middle = statistics.median(float(batch.report["phases"][phase]) for batch in recent)
+            print(f"  {phase} of a micro-batch, in the middle {middle:>8.1f} ms")
+        busy = statistics.median(max(task["seconds"] for task in batch.report["tasks"]) for batch in recent)
+        print(f"  the longest task of it {busy * 1000:>8.1f} ms", flush=True)
         percent = idle_percent(program, options.idle)
         print(f"idle {percent:>8.1f} % of a core  {judged(percent, IDLE_TARGET)}", flush=True)
         missed.append(percent > IDLE_TARGET)

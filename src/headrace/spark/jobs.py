@@ -17,6 +17,7 @@ from uuid import uuid4
 from pyspark import SparkContext
 from pyspark.core.rdd import _wrap_function
 from pyspark.serializers import NoOpSerializer
+from pyspark.util import _load_from_socket
 
 _HEADER = Struct(">HIQ")
 _LONG = Struct("!q")
@@ -88,7 +89,10 @@ class StagedJob:
                 arrived = self._located.zip(arrived)
             rdd = self._jvm.PythonRDD(arrived.rdd(), wrapped, False, False)  # noqa: FBT003 - Java has no keywords
         try:
-            records = [bytes(record) for record in rdd.collect()]
+            # By a socket of its own, as pyspark does it: what py4j returns comes in packets that wait for each other,
+            # 40 ms for each record of more than some kilobytes.
+            with _load_from_socket(self._jvm.PythonRDD.collectAndServe(rdd), NoOpSerializer()) as stream:
+                records: list[bytes] = list(stream)
         finally:
             # Else their files stay until the JVM happens to collect what has made them.
             for pairs in shuffled:
