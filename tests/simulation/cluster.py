@@ -15,7 +15,7 @@ from headrace.batches.executor import as_failure
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.batches.loop import Member, OwnLoop
 from headrace.batches.plan import Plan
-from headrace.batches.reports import Outcome, TaskResult
+from headrace.batches.reports import Outcome, TaskReport, TaskResult
 from headrace.batches.run import ApplicationRun
 from headrace.batches.task_runner import TaskRunner, has_work
 from headrace.config import StreamsConfig
@@ -26,8 +26,7 @@ from tests.simulation.disk import Disk, DiskPath
 from tests.simulation.scheduler import Process, Scheduler
 from tests.simulation.threads import Waiters
 
-_ATTEMPTS = 4
-"""Spark's ``spark.task.maxFailures``."""
+_MOST_ATTEMPTS = 4
 _LOOK_S = 0.5
 
 
@@ -132,7 +131,7 @@ class SimulatedExecutor:
                 break
         reports = [result.report for result in results.values()]
         if failure is None:
-            reports += [self._restore(task) for task in plan.restores]  # type: ignore[misc]
+            reports += [self._restore(task) for task in plan.restores]
         return Outcome(reports, failure)
 
     def _run_level(
@@ -143,36 +142,28 @@ class SimulatedExecutor:
         blobs: dict[str, dict[str, Sequence[EdgeBlob]]],
         first_attempt: int = 0,
     ) -> BaseException | None:
+        """Runs tasks until each has a result or a failure; returns the first failure."""
         failure: BaseException | None = None
-        waiting = {place.name: (place, own, first_attempt) for place, own in work}
-        running: dict[str, _Attempt] = {}
-        while waiting or running:
-            for place, own, number in list(waiting.values()):
-                running[place.name] = self._start(place, plan, own, number)
-                del waiting[place.name]
+        received = {place.name: own for place, own in work}
+        attempts = dict.fromkeys(received, first_attempt)
+        running = {place.name: self._start(place, plan, own, first_attempt) for place, own in work}
+        while running:
             self._changed.wait_for(lambda: any(each.is_over for each in running.values()), _LOOK_S)
             for name, attempt in list(running.items()):
-                number = first_attempt + 1
                 if attempt.is_over:
                     del running[name]
                     if attempt.result is None:
                         failure = failure or attempt.failure
-                        continue
-                    results[name] = attempt.result
-                    for receiver in blobs.values():
-                        receiver.pop(name, None)
-                    for edge in attempt.result.edges:
-                        sent = blobs.setdefault(edge.receiver, {})
-                        sent[name] = [*sent.get(name, ()), edge]
+                    else:
+                        results[name] = attempt.result
+                        _send(blobs, name, attempt.result.edges)
                 elif attempt.worker.process.is_dead or self._is_unheard(attempt):
-                    first_attempt += 1
-                    if first_attempt >= _ATTEMPTS * 2:
+                    attempts[name] += 1
+                    if attempts[name] > _MOST_ATTEMPTS:
                         message = f"task {name} was tried too often"
                         raise StreamsError(message)
-                    self._forget(attempt.worker)
-                    own = next(own for place, own in work if place.name == name)
-                    waiting[name] = (attempt.place, own, number)
-                    del running[name]
+                    self._workers = [each for each in self._workers if each is not attempt.worker]
+                    running[name] = self._start(attempt.place, plan, received[name], attempts[name])
         return failure
 
     def _is_unheard(self, attempt: _Attempt) -> bool:
@@ -180,9 +171,6 @@ class SimulatedExecutor:
         if now - attempt.started > self._machines.unheard_s:
             return True
         return self._scheduler.chance(self._machines.speculation)
-
-    def _forget(self, worker: Worker) -> None:
-        self._workers = [each for each in self._workers if each is not worker]
 
     def _start(self, place: TaskPlace, plan: Plan, blobs: list[EdgeBlob], number: int) -> _Attempt:
         worker = self._choose(place)
@@ -205,13 +193,13 @@ class SimulatedExecutor:
         worker.process.spawn(run, f"{place.name}@{plan.batch_id}#{number}")
         return attempt
 
-    def _restore(self, task: str) -> object:
+    def _restore(self, task: str) -> TaskReport:
         application = self._application
         assert application is not None, "it was added"
         place = application.layout.by_name[task]
         worker = self._choose(place)
         worker.is_busy = True
-        found: list[object] = []
+        found: list[TaskReport] = []
         over = [False]
 
         def run() -> None:
@@ -259,6 +247,15 @@ class SimulatedExecutor:
 
 def _received(blobs: Mapping[str, Mapping[str, Sequence[EdgeBlob]]], task: str) -> list[EdgeBlob]:
     return [edge for sent in blobs.get(task, {}).values() for edge in sent]
+
+
+def _send(blobs: dict[str, dict[str, Sequence[EdgeBlob]]], sender: str, edges: Sequence[EdgeBlob]) -> None:
+    """Hands blobs to their receivers, in place of those that the sender has sent before."""
+    for sent in blobs.values():
+        sent.pop(sender, None)
+    for edge in edges:
+        sent = blobs.setdefault(edge.receiver, {})
+        sent[sender] = [*sent.get(sender, ()), edge]
 
 
 class Driver:

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache
 from types import ModuleType, SimpleNamespace
 
 from headrace.batches import live_task, planner, restore, working_copy
@@ -89,6 +89,3 @@ def _replace(module: ModuleType, **names: object) -> None:
     for name, value in names.items():
         assert hasattr(module, name), f"{module.__name__} has no {name} any more"
         setattr(module, name, value)
-
-
-replace = partial(_replace)

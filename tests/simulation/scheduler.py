@@ -137,8 +137,8 @@ class Scheduler:
         self._at(self.now + max(seconds, 1e-6), actor, actor.ticket)
         self._go_on(actor)
 
-    def wait(self, seconds: float | None) -> int:
-        """Waits to be woken, or for the time to pass; registers nowhere: give ``ticket`` to who wakes."""
+    def wait(self, seconds: float | None) -> None:
+        """Waits to be woken by who has its ticket, or for the time to pass."""
         actor = self.current
         assert actor is not None, "only actors wait"
         if self.over:
@@ -146,7 +146,6 @@ class Scheduler:
         if seconds is not None:
             self._at(self.now + max(seconds, 1e-6), actor, actor.ticket)
         self._go_on(actor)
-        return actor.ticket
 
     def new_ticket(self) -> tuple[Actor, int]:
         """Announces a wait; returns what wakes it."""
