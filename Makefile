@@ -100,6 +100,7 @@ soak: $(STAMP) java ## the long versions: kills, memory, an hour of fuzzing, all
 	$(BIN)/python -m tests.fuzz --seconds 3600
 	$(BIN)/python -m tests.spark.faults.soak
 	$(BIN)/python -m tests.spark.faults.soak --log kafka
+	$(BIN)/python -m tests.simulation --seconds 3600
 	$(BIN)/python -m tests.topics.start_soak
 	$(BIN)/python -m benchmarks.soak_memory
 ifneq ($(GOLDEN),)

@@ -1,0 +1,55 @@
+"""The simulation: histories without a violation, and a violation for every rule that is not kept.
+
+They run in a process of their own, whose modules are patched, and where sets have the same order each time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.rules import EMBEDDED_SWITCHES, SWITCHES
+
+SECONDS = float(os.environ.get("HEADRACE_SIMULATION_SECONDS", "60"))
+"""For histories with all rules."""
+HISTORIES = 1_500
+"""Within which a rule that is not kept shows."""
+
+
+def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *arguments],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_everything_is_done_exactly_once() -> None:
+    done = simulate("--seconds", str(SECONDS))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"kafka: [1-9]\d* histories", done.stdout)
+    assert re.search(r"embedded: [1-9]\d* histories", done.stdout)
+
+
+@pytest.mark.parametrize("switch", [each.name for each in (*SWITCHES, *EMBEDDED_SWITCHES)])
+def test_rule_that_is_not_kept_shows(switch: str) -> None:
+    done = simulate("--switch", switch, "--histories", str(HISTORIES), "--until-found")
+    assert done.returncode == 1, done.stdout + done.stderr
+
+
+def test_seed_is_the_same_history_again() -> None:
+    first, second = (simulate("--log", "kafka", "--seed", "11").stdout for _ in range(2))
+    assert len(first) > 10_000
+    assert first == second
+
+
+def test_all_rules_have_a_switch() -> None:
+    assert {each.rule for each in SWITCHES} == {*map(str, range(1, 11)), "13"}
