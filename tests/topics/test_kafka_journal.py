@@ -377,10 +377,14 @@ def test_reset_empties_topics_and_keeps_them(kafka: KafkaLog) -> None:
     topics = ["out", *changelogs]
     run_batch(kafka, journal, 0, dict.fromkeys(topics, outputs("1")), positions={("in", 0): 1})
     ids = {topic: kafka.topic_id(topic) for topic in (*changelogs, OWN[0], BATCHES[0])}
-    ends = kafka.end_offsets([*((topic, 0) for topic in changelogs), OWN], stable=False)
+    emptied = [*((topic, 0) for topic in changelogs), OWN]
+    ends = kafka.end_offsets(emptied, stable=False)
     kafka.reset_application("app", changelogs)
     assert {topic: kafka.topic_id(topic) for topic in ids} == ids
-    assert kafka.begin_offsets(ends) == ends
+    # The end of the last transaction may have come to a partition since.
+    begins = kafka.begin_offsets(emptied)
+    assert begins == kafka.end_offsets(emptied, stable=False)
+    assert all(begins[target] >= end for target, end in ends.items())
     assert values(kafka, "out") == ["1"]
     # It can be done again, and for who was never there.
     kafka.reset_application("app", changelogs)
