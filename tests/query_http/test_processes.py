@@ -35,7 +35,9 @@ class Pair:
             self._roster = Roster("app", self.place.log)
             for name in sorted(NAMES):
                 self.processes.start(name)
-            wait_until(self._ready, f"both have everything: {[self.processes.output(name) for name in sorted(NAMES)]}")
+            outputs = [self.processes.output(name) for name in sorted(NAMES)]
+            wait_until(self._ready, f"both have everything: {outputs}")
+            wait_until(self._agreed, f"each knows what the other one has: {outputs}")
         except BaseException:
             self.close()
             raise
@@ -48,6 +50,14 @@ class Pair:
         members = self.members()
         held = [lag for member in members.values() for lag in member.lags.values() if lag >= 0]
         return members.keys() == NAMES and len(held) == 2 * PARTITIONS
+
+    def _agreed(self) -> bool:
+        # Each reads the announcements when it comes to it, and until then it takes the other one's tasks for its own.
+        for key in KEYS:
+            (other,) = NAMES - {self.owner(key)}
+            if self.ask(other, key, Headrace_Forwarded="1").headers["Headrace-Role"] != "standby":
+                return False
+        return True
 
     def owner(self, key: str) -> str:
         name = active_keeper(f"0_{partition_for(key.encode(), PARTITIONS)}", self.members(), 1)
