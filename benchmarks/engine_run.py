@@ -155,6 +155,9 @@ def main() -> None:
 
     def show(report: BatchReport) -> None:
         line = {**asdict(report), "phases": dict(report.phases), "at": time.perf_counter()}
+        for each in line["tasks"]:
+            # Its keys are partitions, which JSON does not take, and nobody asks for it here.
+            del each["obsolete"]
         print(json.dumps(line), flush=True)
 
     streams.add_batch_listener(show)

@@ -116,7 +116,7 @@ class StreamsConfig:
     )
     """When records are gone that were not read yet: ``fail``, or go on at the ``earliest`` or ``latest`` ones."""
     commit_interval: timedelta | None = setting(None, "commit.interval.ms", Kind.DURATION, minimum=0, optional=True)
-    """From the start of one micro-batch to that of the next, with little input; None: 40 ms. A backlog does not wait.
+    """From the start of one micro-batch to that of the next, with little input; None: 30 to 60 ms after it has ended. A backlog does not wait.
 
     Kafka Streams' own defaults are 100 ms, and 30 s with ``at_least_once``.
     """

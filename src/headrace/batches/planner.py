@@ -27,8 +27,10 @@ _LOOK_AROUND = 3.0
 """Seconds after which it is looked whether there are new topics or partitions."""
 _BACKLOG_MS = 2_000.0
 """How long a batch with a backlog takes: what is paid per batch and per key is shared by so many records."""
-_LEAST_INTERVAL_MS = 40
-"""From the start of one batch to that of the next, when there is little input: a job costs processor time, too."""
+_PAUSE_S = (0.03, 0.06)
+_PAUSE_SHARE = 0.75
+"""From the end of one batch to the start of the next, when there is little input: such a part of what it took, within
+bounds. A job costs processor time also if it has one record, more of it with more levels."""
 
 
 def _wall_clock_ms() -> int:
@@ -54,7 +56,7 @@ class Planner:
         self._is_outdated = is_outdated
         self._looked = time.monotonic()
         config = layout.config
-        self._pace_ms = _LEAST_INTERVAL_MS if config.commit_interval is None else config.commit_interval_ms
+        self._interval_s = None if config.commit_interval is None else config.commit_interval_ms / 1000
         self._admission = Admission(
             target_ms=_BACKLOG_MS if not config.commit_interval else float(config.commit_interval_ms),
             max_records=config.max_batch_records,
@@ -78,7 +80,7 @@ class Planner:
         """Tasks that have not taken part yet: nobody has told when their clocks are due."""
         self._asked = 0.0
         self._is_behind = False
-        self._last_start = 0.0
+        self._not_before = 0.0
         self._purged = time.monotonic()
         self._obsolete: Offsets = {}
         self.lag = 0
@@ -116,7 +118,7 @@ class Planner:
         """Returns for how long the next batch has to wait, so that little input does not make many small ones."""
         if self._unopened or self._is_behind:
             return 0.0
-        return self._pace_ms / 1000 - (time.monotonic() - self._last_start)
+        return self._not_before - time.monotonic()
 
     def waits_for(self) -> tuple[Offsets, float]:
         """Returns the positions at which there may be something to do, and in how many seconds there is anyway."""
@@ -187,7 +189,7 @@ class Planner:
         due: frozenset[str],
         restores: frozenset[str],
     ) -> Plan:
-        self._last_start = time.monotonic()
+        self._not_before = time.monotonic() + (self._interval_s or 0.0)
         self._now_ms = max(self._now_ms, now_ms)
         self.lag = sum(self._available().values())
         chosen = self._choose(available)
@@ -249,6 +251,9 @@ class Planner:
 
     def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None:
         """Takes notice of a batch that was committed."""
+        if self._interval_s is None:
+            least, most = _PAUSE_S
+            self._not_before = time.monotonic() + max(least, min(most, _PAUSE_SHARE * duration_ms / 1000))
         self._readiness.note({report.task: report.lag for report in reports if report.lag is not None})
         if not plan.has_work:
             return

@@ -51,11 +51,16 @@ class StagedJob:
         # Any, here and below: what py4j returns.
         jvm: Any = context._jvm
         self._jvm = jvm
+        # By name py4j looks for a class in all that it imports, each time.
+        self._python_rdd: Any = jvm.PythonRDD
+        self._pairwise_rdd: Any = jvm.PairwiseRDD
+        self._as_scala: Any = jvm.scala.jdk.javaapi.CollectionConverters.asScala
         self._wrapped: list[Any] = [
             _wrap_function(context, _Stage(function, stage, slots, self._depth), NoOpSerializer(), NoOpSerializer())
             for stage, function in enumerate(functions)
         ]
         self._partitioner: Any = jvm.PythonPartitioner(slots, id(self))
+        self._serializer: Any = jvm.org.apache.spark.serializer.JavaSerializer(context._jsc.sc().conf())
         self._cleaner: Any = context._jsc.sc().cleaner().get()
         self._group = f"headrace-{uuid4().hex}"
         self._said: dict[str, str] = {}
@@ -80,24 +85,39 @@ class StagedJob:
         self._set({**properties, _DESCRIPTION: description, _GROUP: self._group})
         if locations is not None:
             self._locate(tuple(locations))
-        rdd, shuffled = self._first, []
+        last, shuffled = self._first, []
         for wrapped in self._wrapped[1:]:
-            pairs = self._jvm.PairwiseRDD(rdd).asJavaPairRDD().partitionBy(self._partitioner)
+            pairs = self._pairwise_rdd(last.rdd()).asJavaPairRDD().partitionBy(self._partitioner)
+            # Spark would choose Kryo, which is made anew in each task and has hundreds of classes to learn.
+            pairs.rdd().setSerializer(self._serializer)
             shuffled.append(pairs)
-            arrived = self._jvm.PythonRDD.valueOfPair(pairs)
+            arrived = self._python_rdd.valueOfPair(pairs)
             if self._located is not None:
                 arrived = self._located.zip(arrived)
-            rdd = self._jvm.PythonRDD(arrived.rdd(), wrapped, False, False)  # noqa: FBT003 - Java has no keywords
+            last = self._staged(arrived.rdd(), wrapped)
         try:
-            # By a socket of its own, as pyspark does it: what py4j returns comes in packets that wait for each other,
-            # 40 ms for each record of more than some kilobytes.
-            with _load_from_socket(self._jvm.PythonRDD.collectAndServe(rdd), NoOpSerializer()) as stream:
-                records: list[bytes] = list(stream)
+            records = self._collected(last)
         finally:
             # Else their files stay until the JVM happens to collect what has made them.
             for pairs in shuffled:
                 self._cleaner.doCleanupShuffle(pairs.rdd().dependencies().head().shuffleId(), False)  # noqa: FBT003
         return [sent.data for record in records for sent in _unpacked(record)]
+
+    def _staged(self, source: Any, wrapped: Any) -> Any:
+        """Returns a stage that reads from an RDD, as an RDD of Java's."""
+        return self._python_rdd(source, wrapped, False, False).asJavaRDD()  # noqa: FBT003 - Java has no keywords
+
+    def _collected(self, rdd: Any) -> list[bytes]:
+        """Runs a job.
+
+        Not by ``collect``: for each job that reads the byte code of Spark's largest classes three times, to find out
+        what its functions refer to, 10 ms in all. And the records come by a socket of their own, as pyspark does it:
+        what py4j returns comes in packets that wait for each other, 40 ms for a record of some kilobytes.
+        """
+        found = self._as_scala(rdd.collectAsync().get().iterator())
+        served = self._python_rdd.serveIterator(found, "results of a micro-batch")
+        with _load_from_socket(served, NoOpSerializer()) as stream:
+            return list(stream)
 
     def cancel(self) -> None:
         """Ends a job that is running; from any thread."""
@@ -115,7 +135,7 @@ class StagedJob:
     def _locate(self, locations: tuple[str | None, ...]) -> None:
         if locations == self._locations:
             return
-        self._first = self._jvm.PythonRDD(self._source(1, locations), self._wrapped[0], False, False)  # noqa: FBT003
+        self._first = self._staged(self._source(1, locations), self._wrapped[0])
         known = any(location is not None for location in locations)
         self._located = self._source(self._slots, locations).toJavaRDD() if known and self._depth > 1 else None
         self._locations = locations

@@ -25,7 +25,7 @@ import org.apache.kafka.streams.kstream.StreamJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 
-/** The six programs of the engine's benchmark on Kafka Streams: what {@code engine_programs.py} says, in Java. */
+/** The programs of the engine's benchmark on Kafka Streams: what {@code engine_programs.py} says, in Java. */
 public final class Programs {
 
     public static final class Purchase {
@@ -69,6 +69,7 @@ public final class Programs {
     private static final Duration WINDOW = Duration.ofMillis(60_000);
     private static final Duration GRACE = Duration.ofMillis(10_000);
     private static final Duration JOIN = Duration.ofMillis(1_000);
+    private static final Duration LONG_JOIN = Duration.ofMillis(10_000);
 
     private static <T> Serde<T> json(final Class<T> type) {
         final ObjectReader reader = JSON.readerFor(type);
@@ -92,6 +93,17 @@ public final class Programs {
 
     private static KStream<String, Sale> sales(final StreamsBuilder builder) {
         return builder.stream("purchases", Consumed.with(STRING, SALE)).filter((customer, sale) -> sale.amount > 5);
+    }
+
+    private static void paid(
+        final StreamsBuilder builder, final KStream<String, Bought> purchases, final Duration window, final String out) {
+        purchases
+            .join(
+                builder.stream("payments", Consumed.with(STRING, json(Payment.class))),
+                (bought, payment) -> new Paid(bought.id, payment.purchase),
+                JoinWindows.ofTimeDifferenceAndGrace(window, JOIN),
+                StreamJoined.with(STRING, json(Bought.class), json(Payment.class)))
+            .to(out, Produced.with(STRING, json(Paid.class)));
     }
 
     private static void build(final String program, final StreamsBuilder builder, final String out) {
@@ -129,15 +141,16 @@ public final class Programs {
                     (bought, customer) -> new Placed(bought.id, customer.region),
                     Joined.with(STRING, json(Bought.class), json(Customer.class)))
                 .to(out, Produced.with(STRING, json(Placed.class)));
-            case "f" -> builder
-                .stream("purchases", Consumed.with(STRING, json(Bought.class)))
-                .join(
-                    builder.stream("payments", Consumed.with(STRING, json(Payment.class))),
-                    (bought, payment) -> new Paid(bought.id, payment.purchase),
-                    JoinWindows.ofTimeDifferenceAndGrace(JOIN, JOIN),
-                    StreamJoined.with(STRING, json(Bought.class), json(Payment.class)))
-                .to(out, Produced.with(STRING, json(Paid.class)));
-            default -> throw new IllegalArgumentException("there is no program '" + program + "': a to f");
+            case "f" -> paid(
+                builder, builder.stream("purchases", Consumed.with(STRING, json(Bought.class))), JOIN, out);
+            case "g" -> paid(
+                builder,
+                builder
+                    .stream("purchases", Consumed.with(STRING, json(Bought.class)))
+                    .filter((customer, bought) -> bought.id % 2 == 0),
+                LONG_JOIN,
+                out);
+            default -> throw new IllegalArgumentException("there is no program '" + program + "': a to g");
         }
     }
 
