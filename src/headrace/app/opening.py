@@ -21,7 +21,7 @@ from headrace.app.topics import (
     make_internal,
     make_outputs,
 )
-from headrace.batches.inputs import check_inputs, input_ids
+from headrace.batches.inputs import check_inputs, input_ids, input_partitions
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError
 from headrace.topics.journal import DurableLog
@@ -68,7 +68,7 @@ def _prepare(topology: Topology, config: StreamsConfig, log: DurableLog, directo
     # A pattern may match what was just made.
     external = external_partitions(topology, application, log)
     fingerprint = Fingerprint.of(topology, external)
-    inputs = input_ids(topology, application, log)
+    inputs = input_ids(topology, input_partitions(topology, application, log), log)
     if known is not None:
         check_inputs(application, known.input_ids, inputs)
         check_compatible(application, known.topology, fingerprint)

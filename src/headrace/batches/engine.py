@@ -155,12 +155,13 @@ class BatchEngine:
 
     def _watch(self) -> Callable[[], bool]:
         """Returns how to find out that there are other topics or partitions to read than before."""
-        before, ids = self._inputs(), input_ids(self._topology, self._config.application_id, self._log)
+        before = self._inputs()
+        ids = input_ids(self._topology, before, self._log)
 
         def is_outdated() -> bool:
             now = self._inputs()
             try:
-                found = input_ids(self._topology, self._config.application_id, self._log)
+                found = input_ids(self._topology, now, self._log)
             except UnknownTopicError:
                 # One that is gone is missed where it is read.
                 return False

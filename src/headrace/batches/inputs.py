@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from headrace.errors import IncompatibleTopologyError
 from headrace.topics.log import TopicLog
@@ -13,14 +13,14 @@ from headrace.topology.topology import Topology
 def input_partitions(topology: Topology, application_id: str, log: TopicLog) -> dict[str, int]:
     """Returns the topics of others that sources read, and how many partitions they have."""
     sources, counts = topology.source_nodes, log.partition_counts()
-    others = topics_of_others(topology, application_id, counts)
-    return {topic: counts[topic] for topic in others if any(source.reads(topic) for source in sources)}
+    read = [topic for topic in counts if any(source.reads(topic) for source in sources)]
+    return {topic: counts[topic] for topic in topics_of_others(topology, application_id, read)}
 
 
-def input_ids(topology: Topology, application_id: str, log: TopicLog) -> dict[str, str]:
-    """Returns the ids of the topics of others that are read, global tables included."""
+def input_ids(topology: Topology, inputs: Iterable[str], log: TopicLog) -> dict[str, str]:
+    """Returns the ids of the topics that are read, those of global tables included."""
     tables = {store.topic for store in topology.global_stores.values()}
-    return {topic: log.topic_id(topic) for topic in {*input_partitions(topology, application_id, log), *tables}}
+    return {topic: log.topic_id(topic) for topic in {*inputs, *tables}}
 
 
 def check_inputs(application: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:

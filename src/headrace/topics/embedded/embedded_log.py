@@ -64,6 +64,8 @@ class EmbeddedLog:
         self._staging = StagingArea(self.directory)
         self._cleaner = Cleaner(self._environment)
         self._sticky: dict[str, Sticky] = {}
+        self._partition_counts: tuple[int, dict[str, int]] = (-1, {})
+        """With the version that they were read at: a hundred applications look, and mostly nobody has written."""
         self._is_open = True
 
     def create_topic(
@@ -102,7 +104,13 @@ class EmbeddedLog:
         return str(self._read(lambda tables: tables.topic(name)).number)
 
     def partition_counts(self) -> dict[str, int]:
-        return self._read(lambda tables: {each.topic.name: each.topic.partitions for each in tables.topics()})
+        self._check_open()
+        # Read first: what is written meanwhile is found the next time.
+        version = self._environment.version()
+        if version != self._partition_counts[0]:
+            found = self._read(lambda tables: {each.topic.name: each.topic.partitions for each in tables.topics()})
+            self._partition_counts = version, found
+        return dict(self._partition_counts[1])
 
     def partitions_of(self, topic: str) -> int:
         return self.describe_topic(topic).partitions
