@@ -27,10 +27,9 @@ _LOOK_AROUND = 3.0
 """Seconds after which it is looked whether there are new topics or partitions."""
 _BACKLOG_MS = 2_000.0
 """How long a batch with a backlog takes: what is paid per batch and per key is shared by so many records."""
-_PAUSE_S = (0.03, 0.06)
-_PAUSE_SHARE = 0.75
-"""From the end of one batch to the start of the next, when there is little input: such a part of what it took, within
-bounds. A job costs processor time also if it has one record, more of it with more levels."""
+_PAUSE_S, _PAUSE_PER_LEVEL_S = 0.015, 0.015
+"""From the end of one batch to the start of the next, when there is little input. A job costs processor time for each
+level, also if it has one record."""
 
 
 def _wall_clock_ms() -> int:
@@ -252,8 +251,7 @@ class Planner:
     def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None:
         """Takes notice of a batch that was committed."""
         if self._interval_s is None:
-            least, most = _PAUSE_S
-            self._not_before = time.monotonic() + max(least, min(most, _PAUSE_SHARE * duration_ms / 1000))
+            self._not_before = time.monotonic() + _PAUSE_S + _PAUSE_PER_LEVEL_S * self._layout.depth
         self._readiness.note({report.task: report.lag for report in reports if report.lag is not None})
         if not plan.has_work:
             return
