@@ -15,7 +15,6 @@ from headrace.app.places import log_directory, open_log
 from headrace.cli.settings import read_settings
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownTopicError, did_you_mean
-from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import Topic, TopicLog
 
@@ -66,17 +65,13 @@ class Places:
         Only who writes something new may ``create`` an embedded one: a reader has probably mistaken the place.
         """
         config = config or self.config()
-        if config.bootstrap_servers is not None:
-            with closing(open_log(config)) as log:
-                yield log
-            return
-        if not create and not self.has_log:
+        if not create and config.bootstrap_servers is None and not self.has_log:
             message = (
                 f"there is no log in '{self.log_directory}'; create a topic there with 'headrace topics create', or "
                 "say where the log is with --log-dir, --state-dir or --bootstrap-servers"
             )
             raise click.ClickException(message)
-        with EmbeddedLog(self.log_directory) as log:
+        with closing(open_log(config)) as log:
             yield log
 
 

@@ -17,6 +17,7 @@ from pyspark import SparkContext
 
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
+from headrace.private_directory import own_temporary_directory
 from headrace.spark.context import close_context, open_context
 from headrace.spark.jobs import Sent, StagedJob
 from headrace.spark.jvm import find_installation
@@ -45,7 +46,7 @@ def _run_spark(settings: dict[str, str], archive_options: tuple[str, ...]) -> No
         {"application.id": "headrace-prepare", "spark.master": f"local[{_SLOTS},4]", "spark.driver.memory": "512m"}
         | settings
     )
-    with tempfile.TemporaryDirectory(prefix="headrace-prepare-") as directory:
+    with tempfile.TemporaryDirectory(prefix="prepare-", dir=own_temporary_directory()) as directory:
         context = open_context(config, directory=Path(directory), archive_options=archive_options)
         try:
             job = StagedJob(context, [_send, _report], _SLOTS)
