@@ -183,3 +183,33 @@ def test_a_name_like_an_unknown_one_is_suggested() -> None:
     made = engine(f"CREATE STREAM orders (a INT) {JSON};")
     with pytest.raises(SqlStatementError, match=r"ORDER does not exist\.\nDid you mean 'ORDERS'\?"):
         made.execute("CREATE STREAM o AS SELECT * FROM `ORDER`;")
+
+
+@pytest.mark.parametrize("format", ["AVRO", "JSON_SR", "PROTOBUF"])
+def test_formats_with_registered_schemas_are_refused_without_a_registry(format: str) -> None:
+    topics = KnownTopics()
+    made = SqlEngine(topics=topics)
+    message = f"Cannot create topic 't' with format {format} without configuring 'ksql.schema.registry.url'"
+    with pytest.raises(SqlStatementError, match=message):
+        made.execute(f"CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='{format}', PARTITIONS=1);")
+    with pytest.raises(SqlStatementError, match=message):
+        made.execute(
+            "CREATE STREAM s (k INT KEY, v INT) "
+            f"WITH (KAFKA_TOPIC='t', KEY_FORMAT='{format}', VALUE_FORMAT='JSON', PARTITIONS=1);"
+        )
+    assert topics.partitions("t") is None
+
+
+@pytest.mark.parametrize("side", ["VALUE_FORMAT", "KEY_FORMAT"])
+def test_query_whose_sink_needs_a_registry_is_refused_without_one(side: str) -> None:
+    topics = KnownTopics({"t": 1})
+    made = SqlEngine(topics=topics)
+    made.execute("CREATE STREAM s (k INT KEY, v INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');")
+    with pytest.raises(SqlStatementError, match="Cannot create topic 'OUT' with format AVRO without configuring"):
+        made.execute(f"CREATE STREAM out WITH ({side}='AVRO') AS SELECT * FROM s;")
+    assert (list(made.catalog.sources), made.catalog.queries, topics.partitions("OUT")) == (["S"], {}, None)
+
+
+def test_formats_whose_schemas_are_in_the_statement_need_no_registry() -> None:
+    made = engine("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='PROTOBUF_NOSR');")
+    assert made.catalog.source("S").value_format == "PROTOBUF_NOSR"

@@ -14,7 +14,7 @@ from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.function_statements import create_function, drop_function
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.inference import SchemaChoice, check_sink_schemas, register_schemas
+from headrace.sql.inference import SchemaChoice, check_registry, check_sink_schemas, register_schemas
 from headrace.sql.inserting import InsertedRecord, record_of
 from headrace.sql.persistent import PersistentQuery
 from headrace.sql.planning import QueryPlan, SinkRequest, build, plan_query
@@ -107,7 +107,7 @@ class SqlEngine:
         ``schemas`` are those that columns are to be inferred from, by subject: they were when a statement was accepted.
         """
         other = SqlEngine(self.functions, self.settings, topics=topics, registry=self.registry, admit=self._admit)
-        other.choice = SchemaChoice(schemas or {})
+        other.choice = SchemaChoice(schemas)
         other.catalog, other.variables, other._query_number = self.catalog, dict(self.variables), self._query_number
         return other
 
@@ -225,6 +225,8 @@ class SqlEngine:
         check_sink_schemas(sink)
         check_addition(sink, existing, or_replace=statement.or_replace)
         query = _query(query_id, statement, plan, settings)
+        if not self.choice.is_accepted:
+            check_registry(sink, self.registry)
         # Nothing outside has changed until here: a statement that fails leaves no topic behind.
         sink = with_topic(sink, plan, given, self.topics)
         register_schemas(sink, self.registry)

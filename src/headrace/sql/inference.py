@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from headrace.serdes.registry.registry import Schema, SchemaRegistry, subject_of
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.formats import FormatOptions, format_named
+from headrace.sql.formats import Format, FormatOptions, format_named
 from headrace.sql.properties import WithProperties
 from headrace.sql.schema import Column, Namespace
 
+REGISTRY_URL = "ksql.schema.registry.url"
+"""The setting that says where the schema registry is."""
 _SIDES = {Namespace.KEY: "key", Namespace.VALUE: "value"}
 
 
@@ -22,14 +24,19 @@ class SchemaChoice:
     Whoever carries out a statement again must come to the same columns, whatever was registered since.
     """
 
-    before: Mapping[str, int] = field(default_factory=dict)
-    """The numbers of the schemas that were chosen when the statement was accepted, by subject."""
+    before: Mapping[str, int] | None = None
+    """The numbers of the schemas that were chosen when the statement was accepted, by subject; None for a new one."""
     made: dict[str, int] = field(default_factory=dict)
     """Those that are chosen now."""
 
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the statement was accepted before, and is carried out again: it is no longer refused."""
+        return self.before is not None
+
     def schema(self, subject: str, registry: SchemaRegistry) -> Schema | None:
         """Returns the schema of a subject; None if there is none."""
-        if subject in self.before:
+        if self.before is not None and subject in self.before:
             self.made[subject] = self.before[subject]
             return registry.find(self.before[subject])
         found = registry.latest(subject)
@@ -158,19 +165,42 @@ def check_sink_schemas(sink: SourceDefinition) -> None:
         check_columns(columns, format_named(format).infer(found, options, namespace), namespace)
 
 
+def check_registry(source: SourceDefinition, registry: SchemaRegistry | None) -> None:
+    """Raises if a format of the source keeps its schemas in a registry, and there is none."""
+    if registry is not None:
+        return
+    for _, columns, format, _ in _registered_sides(source):
+        if columns:
+            message = (
+                f"Cannot create topic '{source.topic}' with format {format.name} without configuring "
+                f"'{REGISTRY_URL}': no row of it could be read or written. Set it to the address of a schema "
+                "registry; 'headrace registry start' starts one for development"
+            )
+            raise SqlStatementError(message)
+
+
 def register_schemas(source: SourceDefinition, registry: SchemaRegistry | None) -> None:
     """Registers the schemas of a source's columns where its topic has none yet."""
     if registry is None:
         return
+    for namespace, columns, format, options in _registered_sides(source):
+        if not columns or options.schema_id is not None:
+            continue
+        subject = subject_of(source.topic, is_key=namespace is Namespace.KEY)
+        schema = format.schema_of(columns, options, namespace)
+        if schema is not None and registry.latest(subject) is None:
+            registry.register(subject, schema)
+
+
+def _registered_sides(
+    source: SourceDefinition,
+) -> Iterator[tuple[Namespace, tuple[Column, ...], Format, FormatOptions]]:
+    """Yields key and value of the source, as far as their formats keep schemas in a registry."""
     sides = (
         (Namespace.KEY, source.schema.key, source.key_format, source.key_options),
         (Namespace.VALUE, source.schema.value, source.value_format, source.value_options),
     )
     for namespace, columns, name, options in sides:
         format = format_named(name)
-        if not columns or not format.infers_schemas or options.schema_id is not None:
-            continue
-        subject = subject_of(source.topic, is_key=namespace is Namespace.KEY)
-        schema = format.schema_of(columns, options, namespace)
-        if schema is not None and registry.latest(subject) is None:
-            registry.register(subject, schema)
+        if format.infers_schemas:
+            yield namespace, columns, format, options

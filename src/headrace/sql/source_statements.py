@@ -9,7 +9,7 @@ from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
 from headrace.sql.definitions import chosen_formats, declared_columns, define_source
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.inference import SchemaChoice, inferred_columns, register_schemas
+from headrace.sql.inference import SchemaChoice, check_registry, inferred_columns, register_schemas
 from headrace.sql.internal_topics import check_readable, check_writable
 from headrace.sql.properties import WithProperties, source_properties
 from headrace.sql.schema import Column, Schema
@@ -42,6 +42,8 @@ def create_source(
     if existing is not None and statement.if_not_exists:
         return catalog, f"Cannot add {statement.kind.lower()} `{statement.name}`: it already exists."
     check_addition(source, existing, or_replace=statement.or_replace)
+    if not choice.is_accepted:
+        check_registry(source, registry)
     partitions = _partitions(given, source.topic, topics)
     register_schemas(source, registry)
     kind = statement.kind.capitalize()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import sys
 import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httptools
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -21,6 +23,8 @@ from headrace.query.metadata import HostInfo
 logger = logging.getLogger(__name__)
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_OFFER = (b"connection", b"upgrade", b"http2-settings")
+"""The headers with which a client offers another protocol."""
 _START_SECONDS = 30.0
 _END_SECONDS = 5
 
@@ -115,6 +119,7 @@ class _Protocol(HttpToolsProtocol):
                 Http2Protocol(self, self.timeout_keep_alive).data_received(data)
                 return
         waited = self._patience
+        self._fed = data
         super().data_received(data)
         # Only what is still a head counts: much of a body may come along with the head in one piece.
         if waited is not None and self._patience is waited:
@@ -128,7 +133,31 @@ class _Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._forget_patience()
-        super().on_headers_complete()
+        if not self._stays_plain():
+            super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        if not self._stays_plain():
+            super().on_message_complete()
+
+    def _stays_plain(self) -> bool:
+        """Whether the client offers another protocol than WebSocket, such as ``h2c``, which is not taken up."""
+        return self.parser.should_upgrade() and self._get_upgrade() not in (None, b"websocket")
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Reads the request again without the offer; the parser takes what follows it, the body, for that protocol."""
+        if not self._stays_plain():
+            super()._unsupported_upgrade_warning()
+            return
+        upgrade = sys.exc_info()[1]
+        assert isinstance(upgrade, httptools.HttpParserUpgrade), "uvicorn calls it while it handles that"
+        rest = self._fed[upgrade.args[0] :]
+        kept = [header for header in self.headers if header[0] not in _OFFER]
+        lines = (b"%s: %s\r\n" % header for header in kept)
+        head = b"%s %s HTTP/1.1\r\n%s\r\n" % (self.parser.get_method(), self.url, b"".join(lines))
+        self.parser = httptools.HttpRequestParser(self)
+        self._fed = head + rest
+        super().data_received(self._fed)
 
     def _forget_patience(self) -> None:
         if self._patience is not None:

@@ -108,6 +108,16 @@ def test_three_tables_are_joined_and_a_table_with_itself(shop: QueryPlace) -> No
     assert found == [[10, "Ann", 11]]
 
 
+def test_tables_that_cannot_be_pulled_alone_are_joined(shop: QueryPlace) -> None:
+    shop.run("CREATE TABLE spent AS SELECT buyer, SUM(price) AS total FROM written_orders GROUP BY buyer;")
+    tables = "written_people p LEFT JOIN spent s ON s.buyer = p.id JOIN orders o ON o.buyer = p.id"
+    found = shop.rows(f"SELECT p.name, o.id, CAST(s.total AS STRING) FROM {tables} ORDER BY o.id;")
+    assert found == [["Ann", 10, "7.50"], ["Ann", 11, "7.50"], ["Bob", 12, "9.25"]]
+    alone = "The `WRITTEN_PEOPLE` table isn't queryable"
+    with pytest.raises(SqlStatementError, match=alone):
+        shop.rows("SELECT * FROM written_people;")
+
+
 def test_joined_rows_are_aggregated(shop: QueryPlace) -> None:
     result = shop.pulled(
         "SELECT p.name, SUM(o.price) AS total FROM orders o JOIN people p ON o.buyer = p.id "

@@ -12,7 +12,7 @@ import httpx
 
 from headrace import EmbeddedLog
 from headrace.app.engine import EngineFactory, local_engine
-from headrace.sql.hosting.progress import wait_until_read
+from headrace.sql.hosting.progress import wait_until_read, wait_until_started
 from headrace.sql.server.sql_server import SqlServer
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import Raw
@@ -83,6 +83,7 @@ class Client:
         waiting = {host.application_id(query.id): query.source_topics for query in queries}
         states = [host.status(query.id) for query in queries]
         assert wait_until_read(self.server.log, waiting, SOON), states
+        assert wait_until_started(host, [query.id for query in queries], SOON), states
 
     def records(self, topic: str) -> list[Raw]:
         log = self.server.log

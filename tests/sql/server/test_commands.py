@@ -132,6 +132,17 @@ def test_columns_stay_those_of_the_schema_that_they_were_inferred_from(place: Sq
     assert _catalogue(second)["sources"] == expected
 
 
+def test_sources_stay_when_a_server_is_started_without_their_registry(place: SqlPlace) -> None:
+    first = place.server({"ksql.schema.registry.url": "mock://left-out"})
+    first.ksql("CREATE STREAM S (K INT KEY, V INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='AVRO', PARTITIONS=1);")
+    first.close()
+    second = place.server()
+    assert _catalogue(second)["sources"] == {"S": "`K` INTEGER KEY, `V` INTEGER"}
+    status, body = second.error("CREATE STREAM T AS SELECT * FROM S;")
+    assert (status, body["error_code"]) == (400, 40001)
+    assert "Cannot create topic 'T' with format AVRO without configuring 'ksql.schema.registry.url'" in body["message"]
+
+
 def test_servers_on_one_log_agree(place: SqlPlace) -> None:
     one, other = place.server(), place.server()
     one.ksql(SOURCE)

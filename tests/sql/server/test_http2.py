@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from h2.connection import H2Connection
-from h2.events import DataReceived, Event
+from h2.events import DataReceived, Event, StreamEnded
 
 from headrace.web.http2 import PREFACE
 from tests.sql.server.kit import SOON, Client
@@ -121,6 +121,18 @@ class _Raw:
         self._http.reset_stream(number, 8)
         self._send()
 
+    def pieces(self, number: int) -> list[bytes]:
+        """Returns the body of an answer as it comes."""
+        found: list[bytes] = []
+        while data := self._socket.recv(65536):
+            for event in self._http.receive_data(data):
+                if isinstance(event, DataReceived) and event.stream_id == number:
+                    found.append(event.data)
+                elif isinstance(event, StreamEnded) and event.stream_id == number:
+                    return found
+            self._send()
+        pytest.fail("the connection has ended before the answer")
+
     def wait_for(self, kind: type[Event], number: int | None) -> None:
         while data := self._socket.recv(65536):
             events = self._http.receive_data(data)
@@ -162,6 +174,60 @@ def test_other_hosts_are_refused(client: Client, url: str) -> None:
             return await http.get("/info", headers={"Host": "elsewhere.example"})
 
     assert asyncio.run(ask()).status_code >= 400
+
+
+def test_each_row_of_a_push_query_is_a_piece_of_its_own(client: Client, connection: socket.socket) -> None:
+    for each in range(4):
+        client.ksql(f"INSERT INTO S VALUES ('a', '{each}');")
+    raw = _Raw(connection)
+    sql = "SELECT V FROM S EMIT CHANGES LIMIT 4;"
+    body = {"sql": sql, "properties": {"auto.offset.reset": "earliest"}}
+    pieces = raw.pieces(raw.ask("POST", "/query-stream", json.dumps(body).encode()))
+    assert [piece for piece in pieces if piece][1:] == [b'["%d"]\n' % each for each in range(4)]
+
+
+def _h2c(body: bytes, method: str = "POST", path: str = "/ksql") -> tuple[bytes, bytes]:
+    """Returns the head of a request that offers HTTP/2, as Java's client sends it, and its body."""
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+        f"HTTP2-Settings: AAMAAABkAAQAAP__\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode(), body
+
+
+def _answer(connection: socket.socket) -> tuple[bytes, bytes]:
+    """Returns the first line of an answer in HTTP/1.1, and its body."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += connection.recv(65536)
+    head, _, body = data.partition(b"\r\n\r\n")
+    lines = head.split(b"\r\n")
+    length = next(int(line.partition(b":")[2]) for line in lines if line.lower().startswith(b"content-length:"))
+    while len(body) < length:
+        body += connection.recv(65536)
+    return lines[0], body
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 7])
+def test_offer_of_h2c_keeps_the_body(connection: socket.socket, pieces: int) -> None:
+    head, body = _h2c(json.dumps({"ksql": "SHOW STREAMS;"}).encode())
+    # On one connection: the offer may be made again, and a request without it follows.
+    for _ in range(2):
+        data = head + body
+        size = -(-len(data) // pieces)
+        for start in range(0, len(data), size):
+            connection.sendall(data[start : start + size])
+            time.sleep(0.005)
+        status, found = _answer(connection)
+        assert (status, json.loads(found)[0]["@type"]) == (b"HTTP/1.1 200 OK", "streams")
+    connection.sendall(b"GET /info HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert _answer(connection)[0] == b"HTTP/1.1 200 OK"
+
+
+def test_offer_of_h2c_without_body_is_answered(connection: socket.socket) -> None:
+    connection.sendall(_h2c(b"", "GET", "/info")[0])
+    status, found = _answer(connection)
+    assert (status, "KsqlServerInfo" in json.loads(found)) == (b"HTTP/1.1 200 OK", True)
 
 
 def test_head_and_a_long_body_in_one_piece(connection: socket.socket) -> None:

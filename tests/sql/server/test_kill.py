@@ -90,7 +90,7 @@ def test_what_push_queries_have_left_is_gone_after_the_next_start(tmp_path: Path
     assert any(each.startswith("_headrace_sql_default_query_transient_") for each in left), left
     assert any(each.endswith("-changelog") for each in left), left
     process = start(tmp_path)
-    assert _left(tmp_path) == {"_headrace_sql_default__commands", "s"}
+    assert _left(tmp_path) == {"_headrace_sql_default__commands", "_headrace_sql_default__servers", "s"}
     process.end(signal.SIGTERM)
 
 

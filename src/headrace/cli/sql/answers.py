@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from headrace.cli.sql.connector_answers import (
@@ -143,9 +144,28 @@ def _print_source(source: Entity, screen: Screen) -> None:
     for title, queries in (("read by", source.get("readQueries")), ("written by", source.get("writeQueries"))):
         for query in queries or ():
             screen.line(f"{title} {query['id']} ({query.get('state', '')})")
+    for summary in source.get("queryOffsetSummaries") or ():
+        _print_offsets(summary, screen)
     for text in (source.get("statistics"), source.get("errorStats")):
         if source.get("extended") and text:
             screen.line(text)
+
+
+def _print_offsets(summary: Entity, screen: Screen) -> None:
+    screen.line(f"read by the group {summary['groupId']}:")
+    rows = [
+        [
+            topic["kafkaTopic"],
+            each["partition"],
+            each["logStartOffset"],
+            each["logEndOffset"],
+            each["consumerOffset"],
+            each["logEndOffset"] - each["consumerOffset"],
+        ]
+        for topic in summary.get("topicSummaries") or ()
+        for each in topic["offsets"]
+    ]
+    screen.table(["Topic", "Partition", "Start offset", "End offset", "Offset", "Lag"], rows)
 
 
 def _fields(fields: list[Entity], screen: Screen, *, primary: bool = False) -> None:
@@ -196,6 +216,8 @@ def _print_query(query: Entity, screen: Screen) -> None:
         "query": query["id"],
         "type": query.get("queryType"),
         "state": query.get("state"),
+        "lag": _lag(query),
+        "restarts": query.get("restarts"),
         "statement": " ".join((query.get("statementText") or "").split()),
         "sources": ", ".join(query.get("sources") or ()),
         "sinks": ", ".join(query.get("sinks") or ()),
@@ -205,11 +227,24 @@ def _print_query(query: Entity, screen: Screen) -> None:
         if value:
             screen.line(f"{name}: {value}")
     for error in query.get("queryErrors") or ():
-        screen.error(error.get("errorMessage", str(error)) if isinstance(error, dict) else str(error))
+        screen.error(_failure(error))
     _fields(query.get("fields") or [], screen)
     for title, text in (("plan", query.get("executionPlan")), ("topology", query.get("topology"))):
         if text:
             screen.line(f"\n{title}:\n{text.rstrip()}")
+
+
+def _lag(query: Entity) -> str:
+    lag = query.get("lag")
+    return "" if lag is None else f"{lag} records"
+
+
+def _failure(error: Entity | str) -> str:
+    if isinstance(error, str):
+        return error
+    message = error.get("errorMessage", str(error))
+    time_ms = error.get("timestamp")
+    return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC: {message}" if time_ms else message
 
 
 def _message(entity: Entity, screen: Screen) -> None:

@@ -59,7 +59,7 @@ def embedded_server(settings: Mapping[str, Any], engine: str) -> Iterator[Reache
 
 def _settle(server: SqlServer) -> None:
     from headrace.sql.hosting.host import QueryState
-    from headrace.sql.hosting.progress import wait_until_read
+    from headrace.sql.hosting.progress import wait_until_read, wait_until_started
     from headrace.sql.hosting.streams_host import application_id
 
     counts = server.log.partition_counts()
@@ -67,9 +67,10 @@ def _settle(server: SqlServer) -> None:
     for query in server.service.engine.catalog.queries.values():
         targets = [(topic, partition) for topic in query.source_topics for partition in range(counts.get(topic, 0))]
         has_records = any(server.log.end_offsets(targets).values())
-        if has_records and server.host.status(query.id).state is QueryState.RUNNING:
+        if has_records and server.host.status(query.id).state in (QueryState.STARTING, QueryState.RUNNING):
             reading[application_id(server.service.service_id, query.id)] = query.source_topics
-    wait_until_read(server.log, reading, _REST)
+    if wait_until_read(server.log, reading, _REST):
+        wait_until_started(server.host, server.service.engine.catalog.queries, _REST)
 
 
 def engine_of(name: str) -> EngineFactory | None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import click
 
+from headrace.app.places import open_log
 from headrace.app.signals import closing_on_signals
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import note
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.sql.embedded import engine_of
+from headrace.config import StreamsConfig
 from headrace.errors import MissingDependencyError
+from headrace.topics.log import TopicLog
 
 
 @click.command()
@@ -36,6 +40,14 @@ from headrace.errors import MissingDependencyError
     show_default=True,
     help="What runs persistent queries: Spark, or this process.",
 )
+@click.option(
+    "--registry",
+    type=click.IntRange(0, 65535),
+    is_flag=False,
+    flag_value=8081,
+    metavar="[PORT]",
+    help="Run a schema registry for development in this process as well, at port 8081 or another one.",
+)
 @settings_options
 @common_options()
 @click.pass_obj
@@ -46,6 +58,7 @@ def server(
     user: str | None,
     queries_file: Path | None,
     engine: str,
+    registry: int | None,
     config_file: Path | None,
     assignments: tuple[str, ...],
 ) -> None:
@@ -59,10 +72,13 @@ def server(
       headrace sql server
       headrace sql server --listen localhost:9088 --set ksql.service.id=shop_
       headrace sql server --queries-file orders.sql
+      headrace sql server --registry
       headrace sql server --listen 0.0.0.0:8088 --set http.tls.certificate=cert.pem --set http.tls.key=key.pem
     """
     # Imported here: the packages for serving are optional.
     try:
+        from headrace.sql.hosting.streams_host import streams_settings
+        from headrace.sql.inference import REGISTRY_URL
         from headrace.sql.server.headless import run_file
         from headrace.sql.server.sql_server import SqlServer
     except ImportError as error:
@@ -74,20 +90,34 @@ def server(
     if user is not None and ":" not in user:
         message = "--user must be NAME:PASSWORD"
         raise click.UsageError(message)
-    running = SqlServer(
-        settings,
-        listen=listen,
-        engine=engine_of(engine),
-        token=token,
-        user=user,
-        accepts_statements=queries_file is None,
-    )
-    try:
+    with ExitStack() as held:
+        log = None
+        if registry is not None:
+            log = held.enter_context(closing(open_log(StreamsConfig.of(streams_settings(settings)))))
+            settings[REGISTRY_URL] = _start_registry(log, registry, held)
+        running = SqlServer(
+            settings,
+            listen=listen,
+            log=log,
+            engine=engine_of(engine),
+            token=token,
+            user=user,
+            accepts_statements=queries_file is None,
+        )
+        held.callback(running.stop)
         if queries_file is not None:
             run_file(running.service, queries_file)
         running.start()
         note(f"answering at {running.url}; its console is {running.url}/console/")
         with closing_on_signals(running.ask_to_stop):
             running.wait()
-    finally:
-        running.stop()
+
+
+def _start_registry(log: TopicLog, port: int, held: ExitStack) -> str:
+    """Starts a schema registry on the log; returns its address."""
+    from headrace.registry_server import RegistryServer
+    from headrace.registry_server.server import NOT_FOR_PRODUCTION
+
+    started = held.enter_context(RegistryServer(log, port=port))
+    note(f"a schema registry answers at {started.url}; {NOT_FOR_PRODUCTION}")
+    return started.url

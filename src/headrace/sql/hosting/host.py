@@ -14,6 +14,8 @@ from headrace.sql.persistent import PersistentQuery
 class QueryState(Enum):
     """What a persistent query does."""
 
+    STARTING = "STARTING"
+    """It waits for its turn to start, or has not committed anything since."""
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
     ERROR = "ERROR"
@@ -25,12 +27,24 @@ class QueryState(Enum):
 
 
 @dataclass(frozen=True)
+class QueryFailure:
+    """A failure of a persistent query."""
+
+    time_ms: int
+    message: str
+
+
+@dataclass(frozen=True)
 class QueryStatus:
     """How a persistent query is doing."""
 
     state: QueryState
     error: str | None = None
-    """What it has failed of."""
+    """What it has failed of, as long as it does not run again."""
+    failures: tuple[QueryFailure, ...] = ()
+    """Its last failures in this process, the newest at the end."""
+    restarts: int = 0
+    """How often it was tried again in this process after a failure."""
     # Any: numbers and texts by name, as the engine reports them.
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
@@ -38,8 +52,11 @@ class QueryStatus:
 class QueryHost(Protocol):
     """Runs persistent queries. Any thread may call it; none of its calls waits for records to be processed."""
 
-    def start(self, query: PersistentQuery) -> None:
-        """Begins to run a query, or goes on where it was when it ran before under this id."""
+    def start(self, query: PersistentQuery, *, transient: bool = False) -> None:
+        """Begins to run a query, or goes on where it was when it ran before under this id.
+
+        A ``transient`` one is known to this process alone, so no other one can run it.
+        """
         ...
 
     def stop(self, query_id: str, *, forget: bool = False) -> bool:

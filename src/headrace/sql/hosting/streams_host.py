@@ -6,6 +6,7 @@ import logging
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
@@ -21,7 +22,8 @@ from headrace.config import StreamsConfig
 from headrace.errors import LockError, StreamsError
 from headrace.handlers import LogAndContinueExceptionHandler, StreamThreadExceptionResponse
 from headrace.metrics.names import Metrics
-from headrace.sql.hosting.host import QueryState, QueryStatus
+from headrace.sql.hosting.host import QueryFailure, QueryState, QueryStatus
+from headrace.sql.hosting.lease import Lease
 from headrace.sql.hosting.shared_waiting import SharedWaiting
 from headrace.sql.persistent import PersistentQuery
 from headrace.sql.statement_settings import STREAMS_PREFIX, streams_value
@@ -37,6 +39,13 @@ _TAKEOVER_SECONDS = 1.0
 """How often it is looked whether the process that runs a query is gone."""
 _CANCEL_PATIENCE = timedelta(seconds=30)
 """How long the end of a query waits for its engine, once its micro-batch is cancelled."""
+_MOST_STARTING = 8
+"""How many queries start at the same time: each restores its state and runs its first micro-batch."""
+_START_SECONDS = 10.0
+"""After which a query that has not committed anything does not hold back the start of others."""
+_FULL_SECONDS = 1.0
+"""How often it is looked whether one of them takes too long."""
+_KEPT_FAILURES = 10
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 1.0, 300.0
 
 
@@ -73,16 +82,34 @@ def streams_settings(settings: Mapping[str, object]) -> dict[str, object]:
 class _Hosted:
     """One query: its application, as soon as there is one, and what has become of it."""
 
-    def __init__(self, query: PersistentQuery) -> None:
+    def __init__(self, query: PersistentQuery, *, transient: bool) -> None:
         self.query = query
+        self.is_transient = transient
         self.streams: Streams | None = None
         self.lock = threading.Lock()
         self.is_paused = False
         self.is_stopped = False
         self.is_elsewhere = False
+        self.has_committed = False
+        """Whether it has, since it was started or has failed."""
+        self.started_at = 0.0
         self.error: str | None = None
+        self.failures: deque[QueryFailure] = deque(maxlen=_KEPT_FAILURES)
+        self.restarts = 0
         self.retry_at = 0.0
         self.retry_seconds = _FIRST_RETRY_SECONDS
+
+    def fail(self, error: BaseException) -> None:
+        self.error = str(error)
+        self.has_committed = False
+        self.failures.append(QueryFailure(int(time.time() * 1000), self.error))
+        self.restarts += 1
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether it is busy with its start."""
+        is_busy = self.streams is not None and not (self.has_committed or self.is_paused or self.error)
+        return is_busy and time.monotonic() - self.started_at < _START_SECONDS
 
     def put_off(self) -> None:
         self.retry_at = time.monotonic() + self.retry_seconds
@@ -94,7 +121,9 @@ class StreamsHost:
 
     ``settings`` are those of all applications. ``patience`` is how long the end of a query waits for its micro-batch,
     in which a function may never return; then the batch is cancelled. A query that another process runs on the same
-    directory is taken over as soon as that one is gone, however it ended.
+    directory is taken over as soon as that one is gone, however it ended. With a ``lease`` so are those of a server
+    that has another directory; as long as that one holds the lease this host runs transient queries alone. Of many
+    queries only some start at the same time, the others when those have committed their first micro-batch.
     """
 
     def __init__(
@@ -105,8 +134,10 @@ class StreamsHost:
         service_id: str,
         engine: EngineFactory | None = None,
         patience: timedelta = timedelta(seconds=5),
+        lease: Lease | None = None,
     ) -> None:
         self._patience = patience
+        self._lease = lease
         self._held = ExitStack()
         self._wake_waiting: Callable[[], None] = _nothing
         self._log = self._shared(log)
@@ -119,6 +150,8 @@ class StreamsHost:
         self._hosted: dict[str, _Hosted] = {}
         self._wake = threading.Event()
         self._is_closed = False
+        if lease is not None:
+            lease.tell = self._wake.set
         self._thread = threading.Thread(target=self._tend, name="headrace-sql-queries", daemon=True)
         self._thread.start()
 
@@ -143,10 +176,10 @@ class StreamsHost:
         self._held.callback(engines.close)
         return engines
 
-    def start(self, query: PersistentQuery) -> None:
+    def start(self, query: PersistentQuery, *, transient: bool = False) -> None:
         self.stop(query.id)
         with self._lock:
-            self._hosted[query.id] = _Hosted(query)
+            self._hosted[query.id] = _Hosted(query, transient=transient)
         self._wake.set()
 
     def stop(self, query_id: str, *, forget: bool = False) -> bool:
@@ -204,11 +237,7 @@ class StreamsHost:
             return QueryStatus(QueryState.UNKNOWN)
         streams = hosted.streams
         metrics = {} if streams is None else _plain(streams.metrics())
-        if hosted.error is not None:
-            return QueryStatus(QueryState.ERROR, hosted.error, metrics)
-        if hosted.is_elsewhere:
-            return QueryStatus(QueryState.ELSEWHERE)
-        return QueryStatus(QueryState.PAUSED if hosted.is_paused else QueryState.RUNNING, None, metrics)
+        return QueryStatus(_state_of(hosted), hosted.error, tuple(hosted.failures), hosted.restarts, metrics)
 
     def metrics(self, query_id: str) -> Metrics | None:
         with self._lock:
@@ -237,22 +266,55 @@ class StreamsHost:
     def _tend(self) -> None:
         while not self._is_closed:
             self._wake.clear()
+            self._leave_to_others()
             with self._lock:
                 waiting = [each for each in self._hosted.values() if each.streams is None]
             for each in waiting:
-                if self._is_closed or each.retry_at > time.monotonic():
+                if self._is_closed or each.retry_at > time.monotonic() or self._is_others(each):
                     continue
+                if self._is_full():
+                    break
                 if not each.is_elsewhere or self.confirm(each.query.id):
                     self._start(each)
-            with self._lock:
-                times = [each.retry_at for each in self._hosted.values() if each.streams is None]
-            now = time.monotonic()
-            self._wake.wait(max(0.01, min(times) - now) if times else None)
+            self._wake.wait(self._rest_seconds())
+
+    def _is_others(self, hosted: _Hosted) -> bool:
+        """Whether another server of the service runs it."""
+        return self._lease is not None and not self._lease.is_held and not hosted.is_transient
+
+    def _leave_to_others(self) -> None:
+        """Ends what another server runs; what of it was not committed is not committed any more."""
+        with self._lock:
+            others = [each for each in self._hosted.values() if self._is_others(each)]
+        for each in others:
+            with each.lock:
+                streams, each.streams = each.streams, None
+                each.is_elsewhere, each.error, each.has_committed = True, None, False
+                each.retry_at = 0.0
+            if streams is not None:
+                streams.close(timedelta(0))
+                self._wake_waiting()
+
+    def _is_full(self) -> bool:
+        """Whether as many queries are busy with their start as may be at the same time."""
+        with self._lock:
+            return sum(each.is_starting for each in self._hosted.values()) >= _MOST_STARTING
+
+    def _rest_seconds(self) -> float | None:
+        """Returns for how long there is nothing to start, unless something changes; None is for ever."""
+        with self._lock:
+            times = [
+                each.retry_at for each in self._hosted.values() if each.streams is None and not self._is_others(each)
+            ]
+        if not times:
+            return None
+        return max(_FULL_SECONDS if self._is_full() else 0.01, min(times) - time.monotonic())
 
     def _start(self, hosted: _Hosted) -> None:
         with hosted.lock:
             if hosted.is_stopped:
                 return
+            hosted.started_at, hosted.has_committed = time.monotonic(), False
             try:
                 streams = Streams(hosted.query.topology, self._config(hosted.query), log=self._log, engine=self._engine)
                 streams.set_uncaught_exception_handler(lambda error: self._failed(hosted, error))
@@ -266,21 +328,25 @@ class StreamsHost:
                 return
             except Exception as error:
                 logger.warning("the query %s does not start: %s", hosted.query.id, error)
-                hosted.error = str(error)
+                hosted.fail(error)
                 hosted.put_off()
                 return
             hosted.streams, hosted.is_elsewhere = streams, False
 
     def _failed(self, hosted: _Hosted, error: BaseException) -> StreamThreadExceptionResponse:
-        hosted.error = str(error)
+        hosted.fail(error)
         return StreamThreadExceptionResponse.REPLACE_THREAD
 
     def _changed(self, hosted: _Hosted, new: StreamsState) -> None:
         if new is StreamsState.RUNNING:
-            hosted.error = None
+            hosted.has_committed, hosted.error = True, None
             hosted.retry_seconds = _FIRST_RETRY_SECONDS
+            # The next one may start.
+            self._wake.set()
         elif new is StreamsState.ERROR and not hosted.is_stopped:
-            hosted.streams = None
+            hosted.streams, hosted.has_committed = None, False
+            if self._is_others(hosted):
+                return
             hosted.put_off()
             self._wake.set()
 
@@ -304,6 +370,16 @@ def _nothing() -> None:
 
 def _always(_query_id: str) -> bool:
     return True
+
+
+def _state_of(hosted: _Hosted) -> QueryState:
+    if hosted.error is not None:
+        return QueryState.ERROR
+    if hosted.is_elsewhere:
+        return QueryState.ELSEWHERE
+    if hosted.is_paused:
+        return QueryState.PAUSED
+    return QueryState.RUNNING if hosted.has_committed else QueryState.STARTING
 
 
 def _plain(metrics: Mapping[Any, Any]) -> dict[str, Any]:

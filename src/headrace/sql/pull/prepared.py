@@ -55,8 +55,9 @@ class PreparedQuery:
         self.width = len(selected)
         """How many columns the result has; those behind it are only for the order."""
         self.project, self.schema = self._projection(selected)
-        for item in items:
-            check_queryable(item.definition)
+        if len(items) == 1:
+            # ksqlDB says so of a table alone; joins are beyond it, and every table has a view of its topic.
+            check_queryable(items[0].definition)
         tables = [TableRows(item, self.typing, expiry_of(item.definition, catalog)) for item in items]
         self.first = tables[0]
         self.joins = [

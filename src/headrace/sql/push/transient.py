@@ -206,7 +206,7 @@ def transient_query(statement: SelectQuery, context: QueryContext, query_id: str
             raise SqlExecutionError(message)
 
     try:
-        context.host.start(hosted)
+        context.host.start(hosted, transient=True)
         if latest:
             _wait_until_begun(context, query_id)
         return FollowedTopic(

@@ -9,7 +9,7 @@ from headrace.sql.catalog import SourceDefinition, other_spelling
 from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.definitions import AggregateOverload, Overload
-from headrace.sql.hosting.progress import unread
+from headrace.sql.hosting.progress import PartitionProgress, topic_progress, unread
 from headrace.sql.hosting.streams_host import application_id
 from headrace.sql.persistent import PersistentQuery
 from headrace.sql.server.entities.descriptions import (
@@ -100,8 +100,26 @@ def _statistics(queries: Iterable[PersistentQuery], service: SqlService) -> str:
 
 def _offsets(query: PersistentQuery, service: SqlService) -> dict[str, Any]:
     application = application_id(service.service_id, query.id)
-    waiting = unread(service.log, application, query.source_topics)
-    return {"groupId": application, "topicSummaries": [], "unread": waiting}
+    found = topic_progress(service.log, application, query.source_topics)
+    summaries = [
+        {"kafkaTopic": topic, "offsets": [_partition_offsets(each) for each in partitions]}
+        for topic, partitions in found.items()
+    ]
+    return {"groupId": application, "topicSummaries": summaries}
+
+
+def _partition_offsets(progress: PartitionProgress) -> dict[str, int]:
+    return {
+        "partition": progress.partition,
+        "logStartOffset": progress.begin,
+        "logEndOffset": progress.end,
+        # Nothing is read yet: it is where it will begin, as far as is known.
+        "consumerOffset": progress.begin if progress.position is None else progress.position,
+    }
+
+
+def _lag(query: PersistentQuery, service: SqlService) -> int | None:
+    return unread(service.log, application_id(service.service_id, query.id), query.source_topics)
 
 
 def describe_queries(service: SqlService, engine: SqlEngine, text: str) -> QueryDescriptions:
@@ -156,7 +174,9 @@ def _query_details(query: PersistentQuery, service: SqlService, *, runs: bool = 
     status = service.host.status(query.id)
     sink = query.plan.sink
     state = shown_state(query.id, service.host) if runs else None
-    errors = () if status.error is None else ({"timestamp": 0, "errorMessage": status.error, "type": "UNKNOWN"},)
+    errors = tuple(
+        {"timestamp": each.time_ms, "errorMessage": each.message, "type": "UNKNOWN"} for each in status.failures
+    )
     return QueryDetails(
         query.id if runs else "",
         terminated(query.statement.text),
@@ -169,9 +189,11 @@ def _query_details(query: PersistentQuery, service: SqlService, *, runs: bool = 
         {name: shown_value(name, value) for name, value in query.settings.items()},
         {} if state is None else {service.service_id: state},
         "PERSISTENT" if runs else "PUSH",
-        errors,
+        errors if runs else (),
         (),
         state,
+        status.restarts if runs else 0,
+        _lag(query, service) if runs else None,
     )
 
 

@@ -19,7 +19,9 @@ from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.connect.client import ConnectClient
 from headrace.sql.connect.settings import ConnectSettings
 from headrace.sql.functions.registry import FunctionRegistry
+from headrace.sql.hosting.lease import Lease, server_id
 from headrace.sql.hosting.streams_host import SHUTDOWN_TIMEOUT_MS, StreamsHost, streams_settings
+from headrace.sql.inference import REGISTRY_URL
 from headrace.sql.server.application import sql_application
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.settings import KNOWN
@@ -29,7 +31,6 @@ from headrace.web.server import Listening, Server
 logger = logging.getLogger(__name__)
 
 SERVICE_ID = "ksql.service.id"
-REGISTRY_URL = "ksql.schema.registry.url"
 _OFFSET_RESET = "auto.offset.reset"
 
 
@@ -75,7 +76,12 @@ class SqlServer:
             self.log = open_log(config) if log is None else log
             if log is None:
                 held.callback(self.log.close)
-            self._host = StreamsHost(self.log, others, service_id=service_id, engine=engine, patience=patience)
+            directory = _own_directory(Path(config.state_dir).expanduser() / f"{service_id}sql", held)
+            self._lease = Lease(self.log, service_id, server_id(directory))
+            held.callback(self._lease.close)
+            self._host = StreamsHost(
+                self.log, others, service_id=service_id, engine=engine, patience=patience, lease=self._lease
+            )
             held.callback(self._host.close)
             connect = _connect(own)
             if connect is not None:
@@ -83,7 +89,7 @@ class SqlServer:
             self.service = SqlService(
                 self.log,
                 self._host,
-                directory=_own_directory(Path(config.state_dir).expanduser() / f"{service_id}sql", held),
+                directory=directory,
                 service_id=service_id,
                 settings=own,
                 functions=functions,
@@ -116,7 +122,8 @@ class SqlServer:
         return self._host
 
     def start(self) -> Self:
-        """Replays the command topic, starts the queries, then answers."""
+        """Replays the command topic, starts the queries, or leaves them to the server that runs them, then answers."""
+        self._lease.start()
         self.service.start()
         self._server.start()
         return self

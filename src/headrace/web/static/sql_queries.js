@@ -5,7 +5,7 @@ import { card, element, number, rate, table } from "./dom.js";
 import { graph, scrollGraph } from "./graph.js";
 import { identifier, run } from "./sql_run.js";
 
-const KINDS = { RUNNING: "good", PAUSED: "warn", ERROR: "bad", UNRESPONSIVE: "bad" };
+const KINDS = { STARTING: "warn", RUNNING: "good", PAUSED: "warn", ERROR: "bad", UNRESPONSIVE: "bad" };
 const badge = (state) => element("span", { class: `badge ${KINDS[state] ?? ""}` }, state);
 const known = (value, shown) => (value === null || value === undefined ? "–" : shown(value));
 // Stores of queries are asked by SQL, so a click on one leads nowhere.
@@ -20,6 +20,7 @@ export async function queriesPage(page, live, [id], signal) {
     ["query", (row) => row.id], ["state", (row) => badge(row.state)], ["reads", (row) => row.sources.join(", ")], ["writes", (row) => row.sink],
     ["in", (row) => known(row.rate_in, rate), "number"], ["out", (row) => known(row.rate_out, rate), "number"],
     ["records in", (row) => known(row.records_in, number), "number"], ["waiting", (row) => known(row.waiting, number), "number"],
+    ...(live.queries.some((row) => row.restarts) ? [["restarts", (row) => number(row.restarts), "number"]] : []),
     ...(live.queries.some((row) => row.error) ? [["error", (row) => row.error && element("span", { class: "bad" }, row.error)]] : []),
   ], live.queries, "No query runs: CREATE STREAM … AS SELECT starts one.", (row) => `#/queries/${encodeURIComponent(row.id)}`)));
   // The list is drawn anew every second, and the keyboard is to stay where it is.
@@ -39,7 +40,8 @@ async function queryPage(page, live, id, signal) {
   const figure = (label, value) => element("section", { class: "card" }, element("div", { class: "figure" }, value), element("div", { class: "label" }, label));
   part("figures").replaceChildren(
     figure("records in", known(query.rate_in, rate)), figure("records out", known(query.rate_out, rate)), figure("records waiting", known(query.waiting, number)),
-    figure("read so far", known(query.records_in, number)), figure("written so far", known(query.records_out, number)), figure("rows of state", known(query.state_rows, number)));
+    figure("read so far", known(query.records_in, number)), figure("written so far", known(query.records_out, number)), figure("rows of state", known(query.state_rows, number)),
+    ...(query.restarts ? [figure("restarts after failures", number(query.restarts))] : []));
   if (part("pause")) part("pause").textContent = query.state === "PAUSED" ? "Resume" : "Pause";
   const before = part("graph").firstElementChild;
   if (before?.matches(":active")) return;

@@ -76,6 +76,7 @@ class Watching:
             "state": shown_state(query.id, host),
             "error": error,
             "error_details": status.error,
+            "restarts": status.restarts,
             "sink": query.sink,
             "sink_topic": query.sink_topic,
             "sources": list(query.sources),

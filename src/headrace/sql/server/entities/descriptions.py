@@ -71,6 +71,10 @@ class QueryDetails:
     query_errors: tuple[Any, ...]
     tasks_metadata: tuple[Any, ...]
     state: str | None
+    restarts: int = 0
+    """How often it was tried again after a failure."""
+    lag: int | None = None
+    """How many records of its sources it has still to read, if that is known."""
 
 
 @dataclass(frozen=True, kw_only=True)

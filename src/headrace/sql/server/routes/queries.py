@@ -74,8 +74,12 @@ def query_routes(endpoint: QueryEndpoint) -> list[Route]:
 
     async def _rows(query: OpenQuery, pump: Pump[ResultRow], written: RowFormat) -> AsyncIterator[str]:
         yield written.begin()
+        # Clients of ksqlDB take each piece of a push query's lines for a row, as its own server sends them.
+        is_by_row = query.is_push and written.media_type == DELIMITED
         async for rows in pump.batches():
-            yield written.rows(rows)
+            for piece in ([row] for row in rows) if is_by_row else (rows,):
+                if text := written.rows(piece):
+                    yield text
         if pump.failure is not None:
             yield written.failed(as_request_error(pump.failure))
         else:

@@ -59,6 +59,38 @@ def test_closes_a_push_query(client: Client, known: Any) -> None:
     assert asyncio.run(opened_and_closed()) == []
 
 
+def test_examples_of_its_page(known: Any) -> None:
+    assert known.get_properties()
+    known.ksql(
+        "CREATE STREAM STREAM_NAME (col1 VARCHAR, col2 DOUBLE, col3 BOOLEAN) "
+        "WITH (kafka_topic='topic_name', value_format='json', partitions=1);"
+    )
+    rows = [{"col1": "val1", "col2": 2.3, "col3": True}, {"col1": "val1", "col2": 2.3, "col3": True}]
+    assert [each["status"] for each in known.inserts_stream("STREAM_NAME", rows)] == ["ok", "ok"]
+    assert [each["name"] for each in known.ksql("show topics;")[0]["topics"]] == ["topic_name"]
+    assert [each["name"] for each in known.ksql("show streams;")[0]["streams"]] == ["STREAM_NAME"]
+    assert known.ksql("show tables;")[0]["tables"] == []
+    described = known.ksql("describe STREAM_NAME extended;")[0]["sourceDescription"]
+    assert (described["topic"], described["partitions"]) == ("topic_name", 1)
+    header, *found = known.query_sync(
+        "select * from STREAM_NAME;", stream_properties={"ksql.streams.auto.offset.reset": "earliest"}
+    )
+    assert (header["columnNames"], found) == (["COL1", "COL2", "COL3"], [["val1", 2.3, True]] * 2)
+
+    async def followed() -> list[Any]:
+        earliest = {"ksql.streams.auto.offset.reset": "earliest"}
+        rows: list[Any] = []
+        async for x in known.query_async(
+            "select * from STREAM_NAME emit changes;", stream_properties=earliest, timeout=None
+        ):
+            rows.append(x)
+            if len(rows) == 3:
+                await asyncio.to_thread(known.close_query, rows[0]["queryId"])
+        return rows[1:]
+
+    assert asyncio.run(followed()) == [["val1", 2.3, True]] * 2
+
+
 def test_shows_settings(known: Any) -> None:
     names = {each["name"] for each in known.get_properties()}
     assert "ksql.service.id" in names

@@ -1,0 +1,114 @@
+"""``headrace registry``: a schema registry for development, on this machine."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+
+import click
+
+from headrace.app.places import open_log
+from headrace.app.signals import closing_on_signals
+from headrace.cli.places import Places, common_options
+from headrace.cli.printing import note
+from headrace.errors import MissingDependencyError
+
+_port = click.option(
+    "--port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="0 takes a free one."
+)
+
+
+@click.group()
+@common_options()
+def registry() -> None:
+    """Start and stop a schema registry for development and tests.
+
+    It answers as Confluent's does, on this machine only, and keeps schemas in a topic of the log: the embedded one, or
+    Kafka with --bootstrap-servers. It is not for production: it has no users, no copies and no modes, and knows rules
+    of compatibility for Avro only.
+
+    \b
+      headrace registry start
+      headrace sql server --set ksql.schema.registry.url=http://localhost:8081
+    """
+
+
+@registry.command("start")
+@_port
+@common_options()
+@click.pass_obj
+def start(places: Places, port: int) -> None:
+    """Start the registry in the background, and print its address for ksql.schema.registry.url."""
+    _check_installed()
+    from headrace.registry_server.process import start_registry
+
+    started = start_registry(_place(places), _options(places), port=port)
+    _warn()
+    note(f"the schema registry runs as process {started.pid}; stop it with 'headrace registry stop'")
+    click.echo(started.url)
+
+
+@registry.command("stop")
+@common_options()
+@click.pass_obj
+def stop(places: Places) -> None:
+    """Stop the registry. Its schemas stay, and are there again when it is started anew."""
+    _check_installed()
+    from headrace.registry_server.process import stop_registry
+
+    directory = _place(places)
+    stopped = stop_registry(directory)
+    said = f"no schema registry runs in '{directory}'" if stopped is None else f"the registry on {stopped.url} is gone"
+    note(said)
+
+
+@registry.command("run")
+@_port
+@click.option("--address-file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write its address.")
+@common_options()
+@click.pass_obj
+def run(places: Places, port: int, address_file: Path | None) -> None:
+    """Run the registry in the foreground, until Ctrl-C."""
+    _check_installed()
+    from headrace.registry_server import RegistryServer
+
+    asked = Event()
+    with closing(open_log(places.config())) as log, RegistryServer(log, port=port) as server:
+        _warn()
+        note(f"the schema registry answers at {server.url}")
+        if address_file is not None:
+            address_file.write_text(server.url, encoding="utf-8")
+        with closing_on_signals(asked.set):
+            asked.wait()
+
+
+def _warn() -> None:
+    from headrace.registry_server.server import NOT_FOR_PRODUCTION
+
+    note(f"warning: {NOT_FOR_PRODUCTION}")
+
+
+def _place(places: Places) -> Path:
+    return Path(places.config().state_dir) / "registry"
+
+
+def _options(places: Places) -> list[str]:
+    """Returns the options that lead another process to the same log, wherever it is started."""
+    named = {
+        "--state-dir": Path(places.config().state_dir).expanduser().resolve(),
+        "--log-dir": None if places.log_dir is None else Path(places.log_dir).expanduser().resolve(),
+        "--bootstrap-servers": places.bootstrap_servers,
+        "--client-config": None if places.client_config is None else Path(places.client_config).resolve(),
+    }
+    return [part for option, value in named.items() if value is not None for part in (option, str(value))]
+
+
+def _check_installed() -> None:
+    try:
+        import headrace.registry_server  # noqa: F401 - what it imports is optional
+    except ImportError as error:
+        if (error.name or "").startswith("headrace"):
+            raise
+        message = f"the schema registry needs the package '{error.name}'; run `pip install 'headrace[registry,sql]'`"
+        raise MissingDependencyError(message) from error
