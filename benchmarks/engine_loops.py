@@ -1,4 +1,4 @@
-"""The six programs of the engine's benchmark as a Python programmer would write them by hand: one core, one dict.
+"""The programs of the engine's benchmark as a Python programmer would write them by hand: one core, one dict.
 
 Each factory returns a function that takes what was read of the inputs, in order, and returns what is to be written.
 The loops write what the topologies write, byte for byte, but lose their state with the process.
@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from benchmarks.engine_load import CUSTOMERS, PAYMENTS, PURCHASES
-from benchmarks.engine_programs import GRACE_MS, JOIN_MS, WINDOW_MS
+from benchmarks.engine_programs import GRACE_MS, JOIN_MS, LONG_JOIN_MS, WINDOW_MS
 from headrace.topics.log import Output, Raw
 
 Batch = Mapping[str, list[Raw]]
@@ -113,7 +113,7 @@ def stream_table_join() -> Run:
     return run
 
 
-def stream_stream_join() -> Run:
+def stream_stream_join(join_ms: int = JOIN_MS, *, odd_ones: bool = True) -> Run:
     Side = dict[bytes | None, list[tuple[int, int]]]
     bought: Side = defaultdict(list)
     paid: Side = defaultdict(list)
@@ -133,9 +133,11 @@ def stream_stream_join() -> Run:
         rows.sort(key=lambda row: row[0])
         for time_ms, is_purchase, key, value in rows:
             parsed = orjson.loads(value or b"")
-            oldest_ms = time_ms - JOIN_MS
+            oldest_ms = time_ms - join_ms
             if is_purchase:
                 number = parsed["id"]
+                if number % 2 and not odd_ones:
+                    continue
                 bought[key].append((time_ms, number))
                 for other_ms, other in reversed(paid.get(key, ())):
                     if other_ms < oldest_ms:
@@ -149,7 +151,7 @@ def stream_stream_join() -> Run:
                         break
                     out.append((None, time_ms, key, orjson.dumps({"id": other, "purchase": number}), ()))
         if rows:
-            horizon_ms = rows[-1][0] - JOIN_MS
+            horizon_ms = rows[-1][0] - join_ms
             forget(bought, horizon_ms)
             forget(paid, horizon_ms)
         return out
@@ -164,4 +166,5 @@ LOOPS: dict[str, Callable[[], Run]] = {
     "d": windowed_count,
     "e": stream_table_join,
     "f": stream_stream_join,
+    "g": lambda: stream_stream_join(LONG_JOIN_MS, odd_ones=False),
 }

@@ -33,8 +33,10 @@ class FuzzError(AssertionError):
     """A trial has found something. The message says how to run it again."""
 
 
-def run(part: str, seconds: float, *, seed: int, only: int | None = None, watched: bool = False) -> Counter[str]:
-    """Runs trials until the time is over, at least one; returns how often each came to what.
+def run(
+    part: str, seconds: float, *, seed: int, least: int = 1, only: int | None = None, watched: bool = False
+) -> Counter[str]:
+    """Runs trials until the time is over, as many as at ``least``; returns how often each came to what.
 
     ``watched`` ends the process with a traceback of all threads if a trial hangs.
     """
@@ -59,5 +61,5 @@ def run(part: str, seconds: float, *, seed: int, only: int | None = None, watche
                     watch.cancel()
                     faulthandler.cancel_dump_traceback_later()
             number += 1
-            if only is not None or time.monotonic() >= deadline:
+            if only is not None or (time.monotonic() >= deadline and outcomes.total() >= least):
                 return outcomes

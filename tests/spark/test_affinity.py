@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import ProcessorStateError
+from headrace.private_directory import is_private
 from headrace.spark import affinity
-from headrace.spark.affinity import WorkFailedError, WorkServer, hand_over, read_note, write_note
+from headrace.spark.affinity import WorkFailedError, WorkServer, hand_over, read_note, work_directory, write_note
 
 Start = Callable[[Callable[[bytes], bytes]], WorkServer]
 
@@ -447,6 +448,23 @@ def test_work_whose_asker_waits_commits(child: Child, directory: Path) -> None:
     _, address = child("wait_and_check")
     assert hand_over(address, "slot 1", b"act") == b"act"
     assert (directory / "committed").exists()
+
+
+def test_workers_on_the_machine_of_the_driver_meet_where_it_says(directory: Path) -> None:
+    directory.mkdir(mode=0o700)
+    assert work_directory(directory) == directory
+
+
+def test_workers_on_another_machine_meet_in_a_directory_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir(mode=0o700)
+    monkeypatch.setattr(affinity, "own_temporary_directory", lambda: own)
+    found = work_directory(tmp_path / "headrace-77" / "affinity-app-1")
+    assert found == own / "affinity-app-1"
+    assert is_private(found)
+    assert not (tmp_path / "headrace-77").exists(), "what the driver's user is called there is nobody's here"
 
 
 def test_last_note_counts(directory: Path) -> None:

@@ -173,6 +173,14 @@ class WorkServer:
             faulthandler.cancel_dump_traceback_later()
 
 
+def work_directory(of_driver: Path) -> Path:
+    """Returns where processes of this machine find each other, given where those on the driver's machine do.
+
+    The driver has made its own, with this user; whoever has no such directory is on another machine.
+    """
+    return of_driver if is_private(of_driver) else make_private(own_temporary_directory() / of_driver.name)
+
+
 def hand_over(address: str, key: str, work: bytes) -> bytes | None:
     """Has work done by the process at an address, and returns its result; None if nobody there takes it.
 

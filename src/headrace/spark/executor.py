@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ from headrace.batches.plan import Plan
 from headrace.batches.reports import Outcome, TaskReport
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
-from headrace.private_directory import own_temporary_directory
+from headrace.private_directory import make_private, own_temporary_directory
 from headrace.spark.context import close_context, open_context, slots
 from headrace.spark.failures import reason
 from headrace.spark.jobs import StagedJob
 from headrace.spark.jvm import jvm_exit_code
 from headrace.spark.level import PLANS_PROPERTY, Failed, Level, Located, Planned, Row, unpack_rows
 from headrace.spark.payload import Payload
+from headrace.spark.worker_start import executor_id
 
 
 class SparkExecutor:
@@ -33,7 +34,7 @@ class SparkExecutor:
         self._config = config
         self._directory = directory
         self._context = open_context(config, directory=directory)
-        self._affinity = own_temporary_directory() / f"affinity-{self._context.applicationId}"
+        self._affinity = make_private(own_temporary_directory() / f"affinity-{self._context.applicationId}")
         self._lock = threading.Lock()
         self._applications: dict[str, Application] = {}
         self._digests: dict[str, str] = {}
@@ -125,7 +126,10 @@ class SparkExecutor:
         return widest
 
     def _preferred(self, count: int) -> list[str | None] | None:
-        return [self._locations.get(slot) for slot in range(count)] if self._locations else None
+        if not self._locations:
+            return None
+        scheduler = self._context._jsc.sc().taskScheduler()
+        return preferred_locations(self._locations, count, scheduler.isExecutorAlive)
 
     def _explained(self, error: BaseException) -> StreamsError:
         code = jvm_exit_code(error)
@@ -141,6 +145,19 @@ class SparkExecutor:
     def close(self) -> None:
         close_context(self._context)
         shutil.rmtree(self._affinity, ignore_errors=True)
+
+
+def preferred_locations(last: Mapping[int, str], slots: int, is_alive: Callable[[str], bool]) -> list[str | None]:
+    """Returns the executors that slots prefer: those on which they ran last, as far as they are alive.
+
+    For one that is gone Spark would wait, in each stage, as long as for one that is busy.
+
+    >>> preferred_locations({0: "executor_10.0.0.7_1", 1: "executor_10.0.0.8_2"}, 3, lambda executor: executor == "2")
+    [None, 'executor_10.0.0.8_2', None]
+    """
+    alive = {location for location in set(last.values()) if is_alive(executor_id(location))}
+    found = (last.get(slot) for slot in range(slots))
+    return [location if location in alive else None for location in found]
 
 
 def _described(plans: Mapping[str, Plan]) -> str:

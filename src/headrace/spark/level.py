@@ -25,7 +25,7 @@ from headrace.batches.layout import Layout, TaskPlace
 from headrace.batches.plan import Plan
 from headrace.batches.reports import TaskReport
 from headrace.batches.task_runner import TaskRunner, has_work
-from headrace.spark.affinity import WorkFailedError, WorkServer, hand_over, read_note, write_note
+from headrace.spark.affinity import WorkFailedError, WorkServer, hand_over, read_note, work_directory, write_note
 from headrace.spark.failures import Failure
 from headrace.spark.jobs import Sent
 from headrace.spark.worker_start import executor_location, prepare_worker
@@ -103,7 +103,7 @@ class Level:
         self._depth = depth
         self._slots = slots
         self._directory = directory
-        """Where workers of one machine find each other."""
+        """Where workers on the driver's machine find each other."""
         self._payloads = payloads
         """Broadcasts by digest."""
 
@@ -113,7 +113,8 @@ class Level:
         plans = context.getLocalProperty(PLANS_PROPERTY)
         assert plans is not None, "the driver sets the plans before it starts a job"
         work = SlotWork(plans, self._level, self._depth, slot, self._slots, context.attemptNumber(), rows)
-        worker, key, directory = _worker(self._directory), f"slot-{slot}", Path(self._directory)
+        worker, key = _worker(self._directory), f"slot-{slot}"
+        directory = worker.directory
         noted = read_note(directory, key)
         produced: list[Sent] | None = None
         if noted is not None and noted != worker.address and work.attempt == 0:
@@ -141,6 +142,8 @@ class Worker:
 
     def __init__(self, directory: Path) -> None:
         prepare_worker()
+        self.directory = directory
+        """Where workers of this machine find each other."""
         self._busy = threading.Lock()
         """Held while a slot runs: two at once in one process would only wait for each other."""
         self._plans: tuple[str, list[Planned]] = "", []
@@ -258,4 +261,4 @@ _encode = msgspec.msgpack.Encoder().encode
 
 @cache
 def _worker(directory: str) -> Worker:
-    return Worker(Path(directory))
+    return Worker(work_directory(Path(directory)))

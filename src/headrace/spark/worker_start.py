@@ -54,3 +54,12 @@ def executor_location() -> str | None:
     except (OSError, IndexError, KeyError):
         # The driver's own JVM runs the tasks, or a system without /proc.
         return None
+
+
+def executor_id(location: str) -> str:
+    """Returns the id of the executor at a location.
+
+    >>> executor_id("executor_10.0.0.7_12")
+    '12'
+    """
+    return location.rpartition("_")[2]

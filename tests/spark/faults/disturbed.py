@@ -22,6 +22,7 @@ from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
 from headrace.topics.kafka import KafkaLog
 from tests.spark.faults import checks, shop
+from tests.spark.faults.machines import on_own_machine
 from tests.spark.faults.processes import MARK, Process, marked, wait_for_end
 from tests.spark.faults.undisturbed import run_undisturbed
 
@@ -119,15 +120,18 @@ class Disturbed:
 
     # The application
 
-    def start(self, master: str = "local[2,4]", *, available_now: bool = False, **options: Any) -> None:
-        """Starts the application in a new process."""
+    def start(
+        self, master: str = "local[2,4]", *, available_now: bool = False, own_machine: bool = False, **options: Any
+    ) -> None:
+        """Starts the application in a new process; on a machine of its own, all of its directories are empty."""
         self._runs += 1
         self._mark = f"{os.getpid()}-{id(self)}-{self._runs}"
         given = {"directory": str(self.directory), "master": master, "available_now": available_now, **options}
         given["settings"] = {**self._settings, **options.get("settings", {})}
         self._started = time.time()
+        command = [sys.executable, "-m", "tests.spark.faults.program", json.dumps(given)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.faults.program", json.dumps(given)],
+            on_own_machine(command, self.directory) if own_machine else command,
             cwd=ROOT,
             env={**os.environ, MARK: self._mark},
             stdout=subprocess.PIPE,

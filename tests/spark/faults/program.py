@@ -38,7 +38,9 @@ def main(options: dict[str, Any]) -> None:
     log = None
     if config.bootstrap_servers is None:
         log = EmbeddedLog(log_directory(config), max_size=options.get("max_size"))
-    streams = Streams(shop.build(directory / "stumbles"), config, log=log)
+    stumbles = directory / "stumbles"
+    # Machines that share no directory cannot tell which order has failed before.
+    streams = Streams(shop.build(stumbles if stumbles.is_dir() else None), config, log=log)
     streams.set_uncaught_exception_handler(failed)
     streams.add_batch_listener(lambda batch: tell("batch", batch=batch.batch_id, lag=batch.lag))
     try:

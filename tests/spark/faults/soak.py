@@ -3,9 +3,9 @@
 The application is killed with -9 at random moments, from its first second on, and started again, at once or when its
 last process has ended. Meanwhile its input grows, functions fail, workers and executors are killed or sleep and wake up
 late, all of it is frozen and deposed by another one, working copies are damaged, the disk is full for a while, and a
-standalone cluster loses a worker and gets another one. With ``--log kafka`` its broker is restarted, too, and others
-leave transactions open. In the end its output is compared with that of a run that nobody disturbs, and with what Python
-finds itself.
+standalone cluster loses a worker and gets another one. With ``--log kafka`` its broker is restarted, too, others leave
+transactions open, and machines are lost that share no directory. In the end its output is compared with that of a run
+that nobody disturbs, and with what Python finds itself.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from pathlib import Path
 
 from tests.spark.faults import shop
 from tests.spark.faults.disturbed import Disturbed
+from tests.spark.faults.machines import why_there_are_none
 from tests.spark.faults.processes import Process, no_room
 from tests.spark.faults.standalone import Standalone
 
 _ORDERS_PER_RUN = 250
-_OTHER_RUNS = 4
+_OTHER_RUNS = 5
 _WAYS = ("delete", "garbage", "truncate")
 
 
@@ -49,6 +50,8 @@ def main() -> None:
         if not options.skip_clusters:
             lose_executors(run, share)
             exchange_workers(run, share)
+            if run.has_broker and why_there_are_none() is None:
+                lose_machines(run, share)
         run.feed_rest()
         run.start(available_now=True)
         run.wait_for_end()
@@ -171,6 +174,44 @@ def exchange_workers(run: Disturbed, share: float) -> None:
         run.feed(share / 3)
         run.wait_for_batches(2)
         say(f"a worker joined, another left: two batches were done after {time.monotonic() - begun:.1f} s")
+        run.wait_for_orphans(run.kill())
+
+
+def lose_machines(run: Disturbed, share: float) -> None:
+    """Loses an executor's machine, then the driver's, and processes the rest of the input on another one.
+
+    No machine sees a directory of another one.
+    """
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "600m",
+        "spark.executor.cores": "1",
+        "spark.cores.max": "2",
+    }
+    part = share / 5
+    with Standalone(run.directory / "standalone") as cluster:
+        first = cluster.add_machine(run.directory)
+        cluster.add_machine(run.directory)
+        run.feed(part)
+        run.start(cluster.remote_address, own_machine=True, settings=settings)
+        run.wait_for_batches(1, "on machines of their own")
+        with run.feeding(part, 1.0):
+            run.wait_for_batches(2)
+            first.kill()
+            begun = time.monotonic()
+        run.feed(part)
+        run.wait_for_batches(1)
+        say(f"a machine was lost: the next batch was done after {time.monotonic() - begun:.1f} s")
+        cluster.add_machine(run.directory)
+        with run.feeding(part, 3.0):
+            run.wait_for_batches(2)
+        run.wait_for_orphans(run.kill())
+        run.start(cluster.remote_address, own_machine=True, settings=settings)
+        run.feed(part)
+        run.wait_for_batches(1, "with an empty directory")
+        run.feed_rest()
+        run.wait_until_idle()
         run.wait_for_orphans(run.kill())
 
 

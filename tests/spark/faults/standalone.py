@@ -14,8 +14,11 @@ from typing import Self
 import pyspark
 
 from headrace.spark.java import find_java
+from tests.spark.faults.machines import MASTER_HOST, on_own_machine
 
 _SPARK = Path(pyspark.__file__).parent
+_WORKER = "org.apache.spark.deploy.worker.Worker"
+_WORKER_OPTIONS = ("--cores", "1", "--memory", "1g", "--webui-port", "0")
 
 
 class Standalone:
@@ -33,23 +36,41 @@ class Standalone:
     def address(self) -> str:
         return f"spark://127.0.0.1:{self._port}"
 
+    @property
+    def remote_address(self) -> str:
+        """The master's address on machines of ``on_own_machine``."""
+        return f"spark://{MASTER_HOST}:{self._port}"
+
     def add_worker(self) -> subprocess.Popen[bytes]:
         """Lets a worker with one core join; killing it lets it leave, with its executors."""
         work = self._directory / f"worker-{len(self._processes)}"
-        options = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(work))
-        return self._start("org.apache.spark.deploy.worker.Worker", *options, self.address)
+        return self._start(_WORKER, *_WORKER_OPTIONS, "--work-dir", str(work), self.address)
 
-    def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def add_machine(self, directory: Path) -> subprocess.Popen[bytes]:
+        """Lets a worker with one core join that shares no directory with anybody: ``directory`` is its own there.
+
+        Killing it ends everything that runs on the machine at once.
+        """
+        host = f"127.0.0.{len(self._processes) + 1}"
+        options = (*_WORKER_OPTIONS, "--work-dir", str(directory / "work"), self.address)
+        return self._start(_WORKER, *options, host=host, machine=directory)
+
+    def _start(
+        self, name: str, *arguments: str, host: str = "127.0.0.1", machine: Path | None = None
+    ) -> subprocess.Popen[bytes]:
         environment = {
             **os.environ,
             "JAVA_HOME": str(find_java().home),
             "SPARK_HOME": str(_SPARK),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
+            # They have little to do but to start.
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
+        command = [str(_SPARK / "bin" / "spark-class"), name, "--host", host, *arguments]
         with (self._directory / "standalone.txt").open("ab") as output:
             process = subprocess.Popen(
-                [str(_SPARK / "bin" / "spark-class"), name, "--host", "127.0.0.1", *arguments],
+                command if machine is None else on_own_machine(command, machine, ends_together=True),
                 env=environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -73,7 +94,8 @@ class Standalone:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for process in reversed(self._processes):
-            process.terminate()
+            # A machine would not listen to anything milder.
+            process.kill()
             process.wait(60)
 
 

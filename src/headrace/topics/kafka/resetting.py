@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.errors import BatchError
-from headrace.topics.kafka.administration import Administration, Question, ask
+from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
+from headrace.topics.kafka.consumer_groups import ask_patiently
 from headrace.topics.kafka.explaining import error_of, explain
 from headrace.topics.kafka.history import RESET, RESET_DONE, Opener, entry_key
 from headrace.topics.kafka.history_reader import read_history
-from headrace.topics.kafka.progress_topics import batches_topic, progress_topics
+from headrace.topics.kafka.progress_topics import batches_topic, ensure_topics, progress_topics
 from headrace.topics.kafka.transactions import end_open_transactions
 from headrace.topics.kafka.writing import Appender
-
-_PAUSE_S = 0.05
-_NOT_READY = frozenset(
-    {KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.NOT_COORDINATOR}
-)
 
 
 def reset_application(
@@ -33,17 +28,23 @@ def reset_application(
     internal_topics: Iterable[str] = (),
 ) -> None:
     """Forgets everything. It can be done again if it was interrupted."""
-    own, batches = progress_topics(application, administration.names()), batches_topic(application)
+    batches = batches_topic(application)
     _delete_group(clients, application)
-    if batches not in own:
-        administration.truncate(internal_topics)
-        return
+    internal_topics = list(internal_topics)
+    if batches not in administration.names():
+        if not internal_topics:
+            return
+        # It has not run yet, but it may begin at this moment: then it must find that it is being reset.
+        ensure_topics(administration, application, ())
     tasks = read_history(clients, administration, application).known_tasks
     begun = _append(appender, batches, RESET, tasks=sorted(tasks))
+    # A driver may have come in between.
+    tasks |= read_history(clients, administration, application).known_tasks
     if clients.settings.exactly_once:
         # After this nothing more comes from tasks of a driver that does not know yet.
         end_open_transactions(clients, application, sorted(tasks))
-    administration.truncate([*(topic for topic in own if topic != batches), *internal_topics])
+    own = [topic for topic in progress_topics(application, administration.names()) if topic != batches]
+    administration.truncate([*own, *internal_topics])
     # A driver that did not know yet may have committed offsets once more.
     _delete_group(clients, application)
     done = _append(appender, batches, entry_key(RESET_DONE, begun))
@@ -57,7 +58,7 @@ def _append(appender: Appender, topic: str, key: bytes, tasks: Iterable[str] = (
 
 def _delete_group(clients: Clients, application: str) -> None:
     try:
-        _patiently(
+        ask_patiently(
             clients,
             lambda admin, seconds: admin.delete_consumer_groups([application], request_timeout=seconds)[application],
         )
@@ -73,18 +74,5 @@ def _delete_group(clients: Clients, application: str) -> None:
 def list_groups(clients: Clients) -> list[str]:
     """Returns the names of all consumer groups."""
     with clients.telling("listing consumer groups"):
-        found = _patiently(clients, lambda admin, seconds: admin.list_consumer_groups(request_timeout=seconds))
+        found = ask_patiently(clients, lambda admin, seconds: admin.list_consumer_groups(request_timeout=seconds))
     return sorted(group.group_id for group in found.valid)
-
-
-# Any: the client's futures do not say what they bring.
-def _patiently(clients: Clients, question: Question) -> Any:
-    """Asks again and again for so long as the group's coordinator is not ready, as after the start of a broker."""
-    deadline = time.monotonic() + clients.patience_s
-    while True:
-        try:
-            return ask(clients, question)
-        except KafkaException as exception:
-            if error_of(exception).code() not in _NOT_READY or time.monotonic() > deadline:
-                raise
-            time.sleep(_PAUSE_S)
