@@ -12,7 +12,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 
 # A line may import only from itself and the lines above it.
 LAYERS = (
-    {"errors", "arguments", "durations", "hints", "private_directory", "signatures", "settings", "config"}
+    {"errors", "arguments", "detached", "durations", "hints", "private_directory", "signatures", "settings", "config"}
     | {"record", "timestamps", "serdes", "windows", "handlers"},
     {"topics"},
     {"state"},
@@ -29,7 +29,9 @@ LAYERS = (
     {"query"},
     {"web"},
     {"app"},
+    {"change"},
     {"sql"},
+    {"registry_server"},
     {"demo"},
     {"cli"},
 )
@@ -59,7 +61,7 @@ HOMES = {
     # Rows of AVRO and PROTOBUF are made by schemas that are known only when a statement is run, which the registry's
     # own serializers cannot.
     "fastavro": ("sql.formats",),
-    "google": ("sql.formats",),
+    "google": ("sql.formats", "registry_server.schemas"),
     "pyspark": ("spark",),
     "py4j": ("spark",),
     "sqlglot": ("sql",),
@@ -70,7 +72,8 @@ HOMES = {
     "anyio": ("query.http", "web"),
     "httpx": ("query.http", "sql.connect"),
     "h2": ("web",),
-    "starlette": ("query.http", "sql", "web"),
+    "httptools": ("web",),
+    "starlette": ("query.http", "registry_server", "sql", "web"),
     "uvicorn": ("sql", "web"),
     "uvloop": ("web",),
     "opentelemetry": ("metrics.opentelemetry",),

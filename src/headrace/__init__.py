@@ -99,6 +99,7 @@ from headrace.record import (
 from headrace.serdes import Serde, Serdes
 from headrace.state import (
     KeyValueStore,
+    Migration,
     SessionStore,
     StateStore,
     StateStoreContext,
@@ -201,6 +202,7 @@ __all__ = [
     "LogAndFailProcessingExceptionHandler",
     "LogAndSkipOnInvalidTimestamp",
     "Materialized",
+    "Migration",
     "MockProcessorContext",
     "Named",
     "Printed",

@@ -143,6 +143,13 @@ class IncompatibleTopologyError(StreamsError, ValueError):
     """
 
 
+class ChangeRefusedError(StreamsError, ValueError):
+    """A change of a stopped application, such as more partitions, is not possible as it was asked for.
+
+    Nothing was changed. The message names what stands in the way, and what would be possible instead.
+    """
+
+
 class IllegalStateError(StreamsError, RuntimeError):
     """The call is not possible in the state that the application is in, such as a second ``start()``.
 

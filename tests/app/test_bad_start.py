@@ -175,7 +175,7 @@ def test_description_of_another_version(place: Path) -> None:
         application(place, Engines()).start()
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"format": 2, "topology": 5}', b"\xff"])
+@pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"format": 3, "topology": 5}', b"\xff"])
 def test_damaged_description(place: Path, content: bytes) -> None:
     ran(place)
     describe(place, content)

@@ -230,3 +230,11 @@ def test_lookups_for_joins_give_pairs(engine: Engine) -> None:
     store.put("a", 2, 8)
     assert store.get_pair_as_of("a", 6) == (1, 5)
     assert store.get_pair_as_of("a", 4) is None
+
+
+def test_restoring_skips_what_kafka_streams_has_logged_and_refused() -> None:
+    store, one = build(versioned()), (1).to_bytes(8)
+    store.restore([(b"old", one, 100), (b"new", one, 200)])
+    # The store had seen 200 when this was put, so it was refused; the changelog has it all the same.
+    store.restore([(b"refused", one, 200 - RETENTION_MS - 1), (b"late", one, 200 - RETENTION_MS)])
+    assert [store.get(key) is not None for key in ("old", "new", "refused", "late")] == [True, True, False, True]

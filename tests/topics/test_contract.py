@@ -53,6 +53,22 @@ def test_topic_made_anew_is_empty(log: TopicLog) -> None:
     assert log.append("users", [record("b", "2", partition=1)]) == {1: (0, 1)}
 
 
+def test_topic_gets_more_partitions(log: TopicLog) -> None:
+    log.create_topic("users", partitions=2, configs={"cleanup.policy": "compact"})
+    log.append("users", [record("a", "1", partition=1)])
+    before = log.topic_id("users")
+    log.grow_topic("users", 4)
+    log.grow_topic("users", 4)
+    assert (log.partitions_of("users"), log.describe_topic("users").is_compacted) == (4, True)
+    assert log.topic_id("users") == before
+    assert log.append("users", [record("b", "2", partition=3)]) == {3: (0, 1)}
+    assert log.end_offsets([("users", n) for n in range(4)]) == {("users", n): n % 2 for n in range(4)}
+    with pytest.raises(TopicError, match="'users' has 4 partitions, and can never have fewer; 3 were asked for"):
+        log.grow_topic("users", 3)
+    with pytest.raises(UnknownTopicError, match="no topic 'user'"):
+        log.grow_topic("user", 3)
+
+
 @pytest.mark.parametrize("name", ["", ".", "two words", "x" * 250, "ü"])
 def test_impossible_topic_name_is_refused(log: TopicLog, name: str) -> None:
     with pytest.raises(TopicError, match="a topic name has 1 to 249"):

@@ -5,17 +5,20 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 from google.rpc.http_pb2 import HttpHeader, HttpRequest
 
-from headrace import Consumed, Produced, Serdes, StreamsBuilder, TopologyTestDriver
+from headrace import Consumed, EmbeddedLog, Produced, Serdes, StreamsBuilder, TopologyTestDriver
 from headrace.errors import ConfigError, DeserializationError, SerializationError
+from headrace.registry_server import RegistryServer
 from headrace.serdes import BaseSerde
 from headrace.serdes.registry import (
     AvroSerde,
@@ -26,7 +29,6 @@ from headrace.serdes.registry import (
     SchemaRegistry,
     subject_of,
 )
-from tests.values.registry_server import Registry, serving
 
 AVRO = """{"type": "record", "name": "Order", "fields": [
     {"name": "user", "type": "string"}, {"name": "amount", "type": "double"}]}"""
@@ -62,12 +64,19 @@ KINDS = {"avro": "AVRO", "avro objects": "AVRO", "json": "JSON", "json objects":
 
 
 @pytest.fixture(params=["mock", "http"])
-def registry(request: pytest.FixtureRequest) -> Iterator[SchemaRegistry]:
+def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SchemaRegistry]:
     if request.param == "mock":
         yield SchemaRegistry(f"mock://serdes-{next(NUMBERS)}")
     else:
-        with serving(Registry()) as address:
+        with serving(tmp_path) as address:
             yield SchemaRegistry(address)
+
+
+@contextmanager
+def serving(directory: Path, user: str | None = None) -> Iterator[str]:
+    """Gives the address of a registry for development."""
+    with EmbeddedLog(directory / "log", sync="none") as log, RegistryServer(log, port=0, user=user) as server:
+        yield server.url
 
 
 @pytest.mark.parametrize("name", SERDES)
@@ -126,7 +135,7 @@ def test_messages_may_be_any_of_their_file(registry: SchemaRegistry) -> None:
 
 def test_newest_schema_is_seen_after_another_was_asked_for(registry: SchemaRegistry) -> None:
     assert registry.latest("orders-value") is None
-    for number, text in enumerate(['"int"', '"long"', '"string"'], start=1):
+    for number, text in enumerate(['"int"', '"long"', '"double"'], start=1):
         registry.register("orders-value", Schema(text))
         latest = registry.latest("orders-value")
         assert latest is not None
@@ -184,8 +193,8 @@ def test_topology_reads_one_format_and_writes_another(registry: SchemaRegistry) 
         assert output.read_value() == Order("alice", 4.0)
 
 
-def test_another_process_reads_with_the_pickled_serde() -> None:
-    with serving(Registry(user="me:secret")) as address:
+def test_another_process_reads_with_the_pickled_serde(tmp_path: Path) -> None:
+    with serving(tmp_path, "me:secret") as address:
         serde = AvroSerde[Any](SchemaRegistry(address, {"basic.auth.user.info": "me:secret"}), AVRO)
         sent = pickle.dumps((serde, serde.serialize(ORDER, "orders")))
         script = (
@@ -196,8 +205,8 @@ def test_another_process_reads_with_the_pickled_serde() -> None:
     assert done.stdout.decode().strip() == str(ORDER)
 
 
-def test_wrong_password_is_an_error() -> None:
-    with serving(Registry(user="me:secret")) as address:
+def test_wrong_password_is_an_error(tmp_path: Path) -> None:
+    with serving(tmp_path, "me:secret") as address:
         registry = SchemaRegistry(address, {"basic.auth.user.info": "me:wrong"})
         with pytest.raises(SerializationError, match="401"):
             AvroSerde[Any](registry, AVRO).serialize(ORDER, "orders")

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.app.fingerprint import Fingerprint
+from headrace.batches.change_plan import ChangePlan
 from headrace.errors import StateDirectoryError
 from headrace.topics.journal import DurableLog
+from headrace.topology.outline import Outline
 
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,25 @@ class Description:
     """Topics that were made for this application alone, by their names in the log."""
     input_ids: Mapping[str, str] = field(default_factory=dict)
     """Of the topics that it reads: one that is deleted and made anew has another id, and other records."""
+    outline: Outline = field(default_factory=Outline)
+    """Its nodes and stores, which a changed topology is compared with."""
     is_resetting: bool = False
     """Whether a reset has begun: nothing else counts until it has ended."""
+    change: ChangePlan | None = None
+    """A change that has begun: the application cannot be run until it is finished."""
+    is_handed_back: bool = False
+    """Whether Kafka Streams goes on with it: what the journal says is out of date as soon as that runs."""
 
     @classmethod
     def read(cls, log: DurableLog, application: str) -> Description | None:
         """Reads the description of an application; None if there is none."""
         data = log.application_description(application)
-        return None if data is None else _parsed(application, data)
+        return None if data is None else cls.parse(application, data)
+
+    @classmethod
+    def parse(cls, application: str, data: bytes) -> Description:
+        """Reads what ``write`` has written."""
+        return _parsed(application, data)
 
     def write(self, log: DurableLog) -> None:
         content = {
@@ -43,11 +56,16 @@ class Description:
             "input_ids": dict(self.input_ids),
             "is_resetting": self.is_resetting,
             "topology": self.topology.to_json(),
+            "outline": self.outline.to_json(),
         }
+        if self.is_handed_back:
+            content["is_handed_back"] = True
+        if self.change is not None:
+            content["change"] = self.change.pack().decode()
         log.describe_application(self.application, json.dumps(content).encode())
 
     def resetting(self) -> Description:
-        return replace(self, is_resetting=True)
+        return replace(self, is_resetting=True, change=None)
 
 
 def _parsed(application: str, data: bytes) -> Description:
@@ -63,7 +81,10 @@ def _parsed(application: str, data: bytes) -> Description:
             Fingerprint.from_json(found["topology"]),
             tuple(map(str, found["internal_topics"])),
             dict(found["input_ids"]),
+            Outline.from_json(found["outline"]),
             bool(found["is_resetting"]),
+            ChangePlan.unpack(found["change"]) if "change" in found else None,
+            bool(found.get("is_handed_back", False)),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         message = f"the log's description of application '{application}' cannot be read ({error!r}); {remedy}"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from headrace.errors import IncompatibleTopologyError
 from headrace.state import StoreBuilder
 from headrace.topology.levels import levels
+from headrace.topology.matching import match_stores
+from headrace.topology.outline import Outline, StoreOutline, is_generated
 from headrace.topology.subtopologies import Subtopology
 from headrace.topology.topology import Topology
-
-_GENERATED = re.compile(r"-\d{10}(-|$)")
 
 
 @dataclass(frozen=True)
@@ -100,17 +99,102 @@ def check_compatible(application: str, old: Fingerprint, new: Fingerprint) -> No
     ...
     headrace.errors.IncompatibleTopologyError: application 'app': the topology does not fit its saved state: \
 sub-topology 0 kept the store 'counts' and now keeps 'totals' instead; give it its former name, for example with \
-Materialized('counts'); or start over with `headrace reset app`
+Materialized('counts'); or see what changing it means with `headrace plan-change MODULE:BUILD -a app`; or start over \
+with `headrace reset app`
     """
     problems = list(_problems(old, new))
     if not problems:
         return
     remedies = list(dict.fromkeys([remedy for _, remedy in problems if remedy]))
     remedies = remedies or ["go back to the former topology"]
+    raise _unfit(application, "; ".join(problem for problem, _ in problems), remedies)
+
+
+def check_formats(application: str, old: Outline, new: Outline) -> None:
+    """Raises if rows of a store would be misread: its serdes or its windows are others than those they were saved by.
+
+    >>> from headrace.topology.outline import StoreOutline
+    >>> old = Outline(stores=(StoreOutline("counts", "key_value", "string", "long"),))
+    >>> check_formats("app", old, Outline(stores=(StoreOutline("counts", "key_value", "string", "json"),)))
+    Traceback (most recent call last):
+    ...
+    headrace.errors.IncompatibleTopologyError: application 'app': the topology does not fit its saved state: the store \
+'counts' was written with the value serde long and is now read with json; bring the former serdes and windows back; or \
+see what changing it means with `headrace plan-change MODULE:BUILD -a app`; or start over with `headrace reset app`
+    """
+    problems = [
+        f"the store '{store.name}' {problem}"
+        for store in new.stores
+        if (before := old.store_named.get(store.name)) is not None and not store.is_global
+        for problem in misread(before, store)
+    ]
+    if problems:
+        raise _unfit(application, "; ".join(problems), ["bring the former serdes and windows back"])
+
+
+def check_generated_names(application: str, old: Outline, new: Outline) -> None:
+    """Raises if stores whose names are generated have changed places: each would find the rows of another one."""
+    pairs = match_stores(old, new).pairs
+    moved = [
+        f"the store '{before}' is now called '{now}', and another one has its name"
+        for before, now in pairs.items()
+        if before != now and before in new.store_named
+    ]
+    if moved:
+        raise _unfit(application, "; ".join(moved), ["give stores names, for example with Materialized('…')"])
+
+
+def misread(before: StoreOutline, now: StoreOutline) -> Iterator[str]:
+    """Returns why rows that one store has written mean something else to another one of the same kind."""
+    for what in ("key", "value"):
+        former, serde = getattr(before, f"{what}_serde"), getattr(now, f"{what}_serde")
+        if former != serde:
+            yield f"was written with the {what} serde {former} and is now read with {serde}"
+    if before.window_ms != now.window_ms and before.window_ms is not None and now.window_ms is not None:
+        yield f"had windows of {before.window_ms} ms and now has windows of {now.window_ms} ms"
+
+
+def _unfit(application: str, problems: str, remedies: Sequence[str]) -> IncompatibleTopologyError:
+    return IncompatibleTopologyError(
+        f"application '{application}': the topology does not fit its saved state: {problems}; {'; '.join(remedies)}; "
+        f"or see what changing it means with `headrace plan-change MODULE:BUILD -a {application}`; or start over with "
+        f"`headrace reset {application}`"
+    )
+
+
+def check_partitions(application: str, old: Fingerprint, external: Mapping[str, int]) -> None:
+    """Raises if inputs have got more partitions than they had when state was saved, and names the command for it.
+
+    >>> old = Fingerprint({0: Part(0, 2, {"orders": 2, "users": 2}, stores={"users": "key_value"})})
+    >>> check_partitions("app", old, {"orders": 6, "users": 2})
+    Traceback (most recent call last):
+    ...
+    headrace.errors.IncompatibleTopologyError: application 'app': 'orders' had 2 partitions and now has 6; its state \
+is split by the former number, so keys would go to tasks that do not have theirs; split it anew with `headrace grow \
+app MODULE:BUILD --topic orders=6 --topic users=6`, or start over with `headrace reset app`
+    """
+    if not old.keeps_state:
+        return
+    changed: dict[str, tuple[int, int]] = {}
+    wanted: dict[str, int] = {}
+    for part in old.parts.values():
+        counts = {topic: (before, external[topic]) for topic, before in part.inputs.items() if topic in external}
+        here = {topic: each for topic, each in counts.items() if each[0] != each[1]}
+        changed.update(here)
+        if here:
+            # What is read together must have equally many.
+            widest = max(after for _, after in here.values())
+            wanted.update({topic: max(widest, wanted.get(topic, 0)) for topic in counts})
+    if not changed:
+        return
+    found = " and ".join(f"'{topic}' had {old} partitions and now has {new}" for topic, (old, new) in changed.items())
+    why = "its state is split by the former number, so keys would go to tasks that do not have theirs"
+    options = " ".join(f"--topic {topic}={number}" for topic, number in wanted.items())
+    remedy = f"split it anew with `headrace grow {application} MODULE:BUILD {options}`"
+    if any(new % old for old, new in changed.values()):
+        remedy = "only a whole multiple of the former number can be reached by `headrace grow`"
     message = (
-        f"application '{application}': the topology does not fit its saved state: "
-        f"{'; '.join(problem for problem, _ in problems)}; {'; '.join(remedies)}; "
-        f"or start over with `headrace reset {application}`"
+        f"application '{application}': {found}; {why}; {remedy}, or start over with `headrace reset {application}`"
     )
     raise IncompatibleTopologyError(message)
 
@@ -167,7 +251,7 @@ def _changed(number: int, before: Part, after: Part, kept: set[str], *, keeps_st
         # Who remembers nothing can have any number of tasks.
         if keeps_state and before.inputs[topic] != after.inputs[topic]:
             what = f"{where}: '{topic}' had {before.inputs[topic]} partitions and now has {after.inputs[topic]}"
-            yield what, "keys would go to tasks that do not have their state: bring the former number back"
+            yield what, "keys would go to tasks that do not have their state: split it with `headrace grow`"
     if keeps_state and before.inputs == after.inputs and before.tasks != after.tasks:
         what = f"{where} had {before.tasks} tasks and now has {after.tasks}, by the topics that its pattern matches"
         yield what, "let the pattern match topics with as many partitions as before"
@@ -182,7 +266,7 @@ def _changed_stores(where: str, before: Part, after: Part, kept: set[str]) -> It
     # Names that differ in pairs are one store under another name, as far as anybody can tell.
     renamed = list(zip(gone, new, strict=False)) if len(gone) == len(new) else []
     for old_name, new_name in renamed:
-        why = ", a generated name, which counts the operators before it," if _GENERATED.search(new_name) else ""
+        why = ", a generated name, which counts the operators before it," if is_generated(new_name) else ""
         what = f"{where} kept the store '{old_name}' and now keeps '{new_name}'{why} instead"
         yield what, f"give it its former name, for example with Materialized('{old_name}')"
     if not renamed:
@@ -198,7 +282,7 @@ def _changed_stores(where: str, before: Part, after: Part, kept: set[str]) -> It
 
 def _naming_topics(before: Part, after: Part) -> str:
     changed = before.inputs.keys() ^ after.inputs.keys()
-    if any(_GENERATED.search(topic) for topic in changed):
+    if any(is_generated(topic) for topic in changed):
         return (
             "generated names count the operators before them: name repartitions with Grouped, Joined or Repartitioned"
         )

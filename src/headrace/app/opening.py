@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Self
 
 from headrace.app.description import Description
-from headrace.app.fingerprint import Fingerprint, check_compatible
+from headrace.app.fingerprint import (
+    Fingerprint,
+    check_compatible,
+    check_formats,
+    check_generated_names,
+    check_partitions,
+)
 from headrace.app.lock import locked
 from headrace.app.places import application_directory, open_log
 from headrace.app.reset import finish_reset
@@ -23,8 +29,10 @@ from headrace.app.topics import (
 )
 from headrace.batches.inputs import check_inputs, input_ids, input_partitions
 from headrace.config import StreamsConfig
-from headrace.errors import StateDirectoryError
+from headrace.errors import BatchError, StateDirectoryError
+from headrace.topics.consumer_group import left_by_kafka_streams
 from headrace.topics.journal import DurableLog
+from headrace.topology.outline import Outline
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -64,23 +72,45 @@ class Opened:
 def _prepare(topology: Topology, config: StreamsConfig, log: DurableLog, directory: Path) -> None:
     known, application = _known(config, log, directory), config.application_id
     check_sources(topology, external_partitions(topology, application, log))
-    make_outputs(topology, config, log, external_partitions(topology, application, log))
+    external = external_partitions(topology, application, log)
+    if known is not None:
+        # Before anything is counted: inputs of a join of which only one has grown have no number in common.
+        check_partitions(application, known.topology, external)
+    make_outputs(topology, config, log, external)
     # A pattern may match what was just made.
     external = external_partitions(topology, application, log)
-    fingerprint = Fingerprint.of(topology, external)
+    fingerprint, outline = Fingerprint.of(topology, external), Outline.of(topology, config, external)
     inputs = input_ids(topology, input_partitions(topology, application, log), log)
     if known is not None:
+        _check_own(known, log)
         check_inputs(application, known.input_ids, inputs)
         check_compatible(application, known.topology, fingerprint)
+        check_formats(application, known.outline, outline)
+        check_generated_names(application, known.outline, outline)
     wanted = internal_topics(topology, config, external)
     if known is None:
         check_unused(wanted, application, log)
     before = () if known is None else known.internal_topics
     make_internal(wanted, config, log, before)
     names = tuple(dict.fromkeys([*before, *(topic.name for topic in wanted)]))
-    now = Description(application, fingerprint, names, inputs)
+    now = Description(application, fingerprint, names, inputs, outline)
     if now != known:
         now.write(log)
+
+
+def _check_own(known: Description, log: DurableLog) -> None:
+    """Complains if Kafka Streams goes on with the application: then its state is not where the journal says."""
+    application = known.application
+    remedy = f"stop Kafka Streams, and go on with its state: `headrace takeover {application} MODULE:BUILD`"
+    if known.is_handed_back:
+        message = f"application '{application}' was handed back to Kafka Streams; {remedy}"
+        raise BatchError(message)
+    if left_by_kafka_streams(log.group_offsets(application)):
+        message = (
+            f"application '{application}': Kafka Streams has run under this application.id since Headrace did, and has "
+            f"committed offsets; {remedy}"
+        )
+        raise BatchError(message)
 
 
 def _known(config: StreamsConfig, log: DurableLog, directory: Path) -> Description | None:
@@ -98,4 +128,6 @@ def _known(config: StreamsConfig, log: DurableLog, directory: Path) -> Descripti
         logger.info("application '%s': finishing a reset that was interrupted", application)
         finish_reset(known, config, log)
         return None
+    if known is not None and known.change is not None:
+        known.change.refuse_start(application)
     return known

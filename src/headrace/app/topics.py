@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from headrace.errors import (
     TopicExistsError,
     did_you_mean,
 )
+from headrace.topics.consumer_group import left_by_kafka_streams
+from headrace.topics.journal import DurableLog
 from headrace.topics.log import Topic, TopicLog
 from headrace.topology.levels import back_edges
 from headrace.topology.nodes import InternalTopic
@@ -22,6 +25,11 @@ from headrace.topology.queryable import logged_stores, topics_of_others
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
+
+_INTERNAL = re.compile(
+    r".+-(changelog|repartition|subscription-(registration|response)-topic"
+    r"|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic)"
+)
 
 
 @dataclass(frozen=True)
@@ -129,19 +137,44 @@ def make_internal(
         _create(log, topic.name, topic.partitions, topic.configs)
 
 
-def check_unused(wanted: Iterable[WantedTopic], application: str, log: TopicLog) -> None:
+def topics_in_name_of(application_id: str, log: TopicLog, others: Iterable[str] = ()) -> list[str]:
+    """Returns the topics of a log that are internal ones of an application, by their names.
+
+    ``others`` are applications besides those that the log knows: the topics of 'shop-eu' begin with 'shop-', too,
+    and so do those of a snapshot 'shop-before'.
+    """
+    prefix = f"{application_id}-"
+    topics = log.topics()
+    named = [*others, *log.applications(), *(topic for topic in topics if topic.endswith("-snapshot"))]
+    theirs = tuple(f"{other}-" for other in named if other.startswith(prefix))
+    return [
+        topic
+        for topic in topics
+        if topic.startswith(prefix) and _INTERNAL.fullmatch(topic) and not topic.startswith(theirs)
+    ]
+
+
+def check_unused(wanted: Iterable[WantedTopic], application: str, log: DurableLog) -> None:
     """Complains if somebody else has run under the name of an application of which nothing is known.
 
     Its stores would be empty, and what it writes would be mixed with what is there.
     """
+    if left_by_kafka_streams(log.group_offsets(application)):
+        message = (
+            f"application '{application}' has never run here, but Kafka Streams has, under this application.id, and "
+            f"has committed offsets; go on with its state: `headrace takeover {application} MODULE:BUILD`; or choose "
+            f"another application_id, or delete what it has left with `headrace reset {application}`"
+        )
+        raise IncompatibleTopologyError(message)
     there = set(log.topics())
     used = [topic.name for topic in wanted if topic.name in there and not _is_empty(topic.name, log)]
     if used:
         names = ", ".join(f"'{name}'" for name in used)
         message = (
             f"application '{application}' has never run here, but its internal topics have records: {names}; another "
-            "program, such as Kafka Streams, has run under this application.id, and its state cannot be taken over; "
-            f"choose another application_id, or delete what it has left with `headrace reset {application}`"
+            "program, such as Kafka Streams, has run under this application.id; go on with its state: "
+            f"`headrace takeover {application} MODULE:BUILD`; or choose another application_id, or delete what it has "
+            f"left with `headrace reset {application}`"
         )
         raise IncompatibleTopologyError(message)
 

@@ -66,6 +66,7 @@ class BatchEngine:
         self._worker: BatchThread | None = None
         self._loop: Loop | None = None
         self._tasks: set[str] | None = None
+        self._counts: dict[str, int] = {}
         self._metrics: dict[str, Any] = {}
 
     def run(self, *, available_now: bool = False) -> None:
@@ -93,8 +94,9 @@ class BatchEngine:
         """Returns whether the application is at its end; otherwise there are other topics to be read."""
         if self._stopping.is_set():
             return True
+        self._check_grown()
         layout = Layout.on(self._log, self._topology, self._config)
-        self._check_grown(layout)
+        self._check_tasks(layout)
         run = ApplicationRun(
             layout,
             self._log,
@@ -139,15 +141,34 @@ class BatchEngine:
             self._listener.on_started()
         self._listener.on_batch(report)
 
-    def _check_grown(self, layout: Layout) -> None:
-        """Complains if tasks with state were given other partitions while the application ran."""
+    def _check_grown(self) -> None:
+        """Complains if inputs of an application with state have grown while it ran, before tasks are counted.
+
+        Inputs of a join of which only one has grown have no number in common.
+        """
+        now, before = self._inputs(), self._counts
+        self._counts = now
+        grown = {topic: (before[topic], n) for topic, n in now.items() if before.get(topic, n) != n}
+        if not grown or not self._topology.state_stores:
+            return
+        name = self._config.application_id
+        found = " and ".join(f"'{topic}' had {old} partitions and now has {new}" for topic, (old, new) in grown.items())
+        options = " ".join(f"--topic {topic}={new}" for topic, (_, new) in grown.items())
+        message = (
+            f"application '{name}': {found}; keys would go to tasks that do not have their state; split it with "
+            f"`headrace grow {name} MODULE:BUILD {options}`, or start over with `headrace reset {name}`"
+        )
+        raise IncompatibleTopologyError(message)
+
+    def _check_tasks(self, layout: Layout) -> None:
+        """Complains if there are other tasks with state than before, by the topics that a pattern matches."""
         tasks = {place.name for place in layout.tasks}
         if self._tasks not in (None, tasks) and self._topology.state_stores:
             grown = ", ".join(f"'{topic}' with {n} partitions" for topic, n in sorted(self._inputs().items()))
             message = (
-                f"application '{self._config.application_id}': the topics that it reads have got other partitions, or "
-                f"a pattern matches one with more of them ({grown}), so keys would go to other tasks than those that "
-                "have their state; delete what is new, or start over with "
+                f"application '{self._config.application_id}': a pattern matches a topic with more partitions "
+                f"({grown}), so keys would go to other tasks than those that have their state; delete what is new, or "
+                "start over with "
                 f"`headrace reset {self._config.application_id}`"
             )
             raise IncompatibleTopologyError(message)

@@ -137,6 +137,10 @@ class Layout:
             if topic not in self.edges:
                 yield topic, partition
 
+    def own_changelogs(self, place: TaskPlace) -> list[TopicPartition]:
+        """Returns the partitions of changelogs that only this task writes."""
+        return [(topic, place.id.partition) for store, topic in place.changelogs.items() if store in self.changelogs]
+
     def global_partitions(self) -> list[TopicPartition]:
         """Returns what global tables are read from."""
         return [

@@ -13,6 +13,7 @@ from headrace.batches.plan import Plan, Range
 from headrace.batches.positions import start_positions
 from headrace.batches.readiness import Readiness
 from headrace.batches.reports import TaskReport
+from headrace.batches.unread_edges import UnreadEdges
 from headrace.errors import MissingSourceTopicError, UnknownTopicError
 from headrace.topics.journal import JournalState, TaskStatus
 from headrace.topics.log import Offsets, TopicLog, TopicPartition
@@ -64,6 +65,7 @@ class Planner:
         self._positions: Offsets = start_positions(layout, log, state.positions, self._now_ms)
         self.begun_at: Offsets = dict(self._positions)
         """Where the inputs were when this planner was made."""
+        self._unread = UnreadEdges(layout, log, state.positions)
         self._targets: dict[str, list[TopicPartition]] = {
             place.name: list(layout.ranges(place)) for place in layout.tasks
         }
@@ -94,6 +96,8 @@ class Planner:
         if self.finished or self._has_outdated():
             return None
         now_ms = self._clock()
+        if self._unread:
+            return self._plan(batch_id, now_ms, self._unread.next_ranges(self._positions))
         runnable = self._readiness.runnable
         available = self._complete(self._available(runnable))
         due = self._due(now_ms, runnable)
@@ -189,7 +193,6 @@ class Planner:
         restores: frozenset[str],
     ) -> Plan:
         self._not_before = time.monotonic() + (self._interval_s or 0.0)
-        self._now_ms = max(self._now_ms, now_ms)
         self.lag = sum(self._available().values())
         chosen = self._choose(available)
         ranges = {
@@ -197,6 +200,17 @@ class Planner:
             for key, targets in self._targets.items()
             if any(target in chosen for target in targets)
         }
+        return self._plan(batch_id, now_ms, ranges, due, restores)
+
+    def _plan(
+        self,
+        batch_id: int,
+        now_ms: int,
+        ranges: Mapping[str, tuple[Range, ...]],
+        due: frozenset[str] = frozenset(),
+        restores: frozenset[str] = frozenset(),
+    ) -> Plan:
+        self._now_ms = max(self._now_ms, now_ms)
         return Plan(
             batch_id,
             self._now_ms,
@@ -255,6 +269,7 @@ class Planner:
         self._readiness.note({report.task: report.lag for report in reports if report.lag is not None})
         if not plan.has_work:
             return
+        self._unread.done(plan)
         for report in reports:
             if report.receipt is not None:
                 self._unopened.discard(report.task)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from headrace.batches.application import Application
+from headrace.batches.change_plan import change_in
 from headrace.batches.layout import Layout
 from headrace.batches.plan import Plan
 from headrace.batches.planner import Planner
@@ -61,7 +62,7 @@ class ApplicationRun:
             self.application = Application(self.key, layout, log, directory, self._journal.incarnation)
             self._planner = planner(layout, log, state)
             self._next_id = state.batch_id + 1
-            self._pending = None if state.begun is None else self._checked(Plan.unpack(state.begun))
+            self._pending = None if state.begun is None else self._checked(state.begun)
         except BaseException:
             self._journal.close()
             raise
@@ -74,8 +75,12 @@ class ApplicationRun:
         self._planned = time.perf_counter()
         self._waited_ms = 0.0
 
-    def _checked(self, plan: Plan) -> Plan:
+    def _checked(self, begun: bytes) -> Plan:
         """Complains about a batch that was begun by other tasks than there are now: it can be finished only by them."""
+        change = change_in(begun)
+        if change is not None:
+            change.refuse_start(self.id)
+        plan = Plan.unpack(begun)
         known = self.application.layout.by_name
         strangers = sorted({*plan.ranges, *plan.due} - known.keys())
         if strangers:

@@ -142,8 +142,7 @@ class TaskRunner:
         directory = application.directory / place.name
         if attempt > 0 and died_in(directory, plan.batch_id):
             discard(directory)
-        logged, partition = application.layout.changelogs, place.id.partition
-        own = [(topic, partition) for store, topic in place.changelogs.items() if store in logged]
+        own = application.layout.own_changelogs(place)
         journal = application.log.task_journal(application.id, application.incarnation, place.name, own)
         try:
             head = journal.open()

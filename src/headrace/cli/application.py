@@ -16,14 +16,19 @@ from headrace.cli.consume import consume
 from headrace.cli.demo import demo
 from headrace.cli.describe import describe
 from headrace.cli.generate import generate
+from headrace.cli.grow import grow
 from headrace.cli.kafka import kafka
 from headrace.cli.places import Places, common_options
+from headrace.cli.plan_change import plan_change
 from headrace.cli.prepare import prepare
 from headrace.cli.produce import produce
+from headrace.cli.registry import registry
 from headrace.cli.reset import reset
 from headrace.cli.run import run
+from headrace.cli.snapshots import restore, snapshot, snapshots
 from headrace.cli.sql import sql
 from headrace.cli.state import state
+from headrace.cli.takeover import hand_back_command, takeover
 from headrace.cli.test import test
 from headrace.cli.topics import topics
 from headrace.cli.view import view
@@ -133,7 +138,8 @@ def main(context: click.Context) -> None:
 
 COMMANDS = (
     *(demo, run, console, view, describe, topics, produce),
-    *(consume, generate, reset, state, test, sql, kafka, prepare, completion),
+    *(consume, generate, reset, grow, plan_change, snapshot, restore, snapshots, takeover, hand_back_command),
+    *(state, test, sql, kafka, registry, prepare, completion),
 )
 for command in COMMANDS:
     main.add_command(command)

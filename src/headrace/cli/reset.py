@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import click
 from headrace.app.lock import LOCK, locked
 from headrace.app.places import application_directory
 from headrace.app.reset import reset_application, topics_of_views
+from headrace.app.topics import topics_in_name_of
 from headrace.cli.places import Places, common_options, complete_topic, known_topic
 from headrace.cli.printing import note, print_table
 from headrace.cli.settings import read_settings, settings_options
@@ -18,11 +18,6 @@ from headrace.cli.times import Moment
 from headrace.config import StreamsConfig
 from headrace.errors import did_you_mean
 from headrace.topics.log import Offsets, TopicLog
-
-_INTERNAL = re.compile(
-    r".+-(changelog|repartition|subscription-(registration|response)-topic"
-    r"|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic)"
-)
 
 
 @dataclass(frozen=True)
@@ -134,15 +129,7 @@ def reset(
 
 
 def _internal_topics(log: TopicLog, application_id: str, directory: Path) -> list[str]:
-    prefix = f"{application_id}-"
-    # The topics of 'shop-eu' begin with 'shop-', too.
-    known = {*_applications(directory.parent), *log.applications()}
-    others = tuple(f"{other}-" for other in known if other.startswith(prefix))
-    internal = [
-        topic
-        for topic in log.topics()
-        if topic.startswith(prefix) and _INTERNAL.fullmatch(topic) and not topic.startswith(others or "\0")
-    ]
+    internal = topics_in_name_of(application_id, log, _applications(directory.parent))
     return [*internal, *topics_of_views(application_id, log)]
 
 

@@ -15,7 +15,7 @@ from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
 from headrace.hints import Hinting
 from headrace.serdes import Serde
-from headrace.state import DiskEngine, StoreSupplier, TimeToLive
+from headrace.state import DiskEngine, Migration, StoreSupplier, TimeToLive
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -81,6 +81,8 @@ class Materialized(Hinting, Generic[K, V]):
     """How long a row lives after its timestamp; then it is deleted, and the table says so. None: for ever."""
     by: str = "stream_time"
     """The clock that ``ttl`` goes by: ``"stream_time"`` or ``"wall_clock"``."""
+    migrate: Migration | None = None
+    """The serde of the rows that are there, if it was another one before; `headrace plan-change` rewrites them."""
 
     def __post_init__(self) -> None:
         check_serde("Materialized", "key_serde", self.key_serde)
@@ -101,6 +103,9 @@ class Materialized(Hinting, Generic[K, V]):
             if isinstance(self.store, StoreSupplier):
                 message = "Materialized: a store supplier already says what type the store has; leave out store_type"
                 raise TopologyError(message)
+        if self.migrate is not None and not isinstance(self.migrate, Migration):
+            message = f"Materialized: migrate must be a Migration; found {describe_value(self.migrate)}"
+            raise TopologyError(message)
         if self.ttl is not None:
             TimeToLive.of(self.ttl, self.by, "Materialized")
         elif self.by != "stream_time":

@@ -17,6 +17,7 @@ from headrace.errors import TopologyError
 from headrace.serdes import Serde, Serdes
 from headrace.state import (
     KeyValueSupplier,
+    Migration,
     SessionSupplier,
     StoreBuilder,
     Stores,
@@ -62,6 +63,7 @@ class StoreSpec:
     time_index: bool = False
     """Whether rows are also found by time, to emit them when their windows close."""
     ttl: TimeToLive | None = None
+    migration: Migration | None = None
 
     @property
     def kept(self) -> bool:
@@ -80,6 +82,8 @@ class StoreSpec:
             builder = builder.with_disk_engine(self.store_type)
         if self.ttl is not None:
             builder = builder.with_time_to_live(self.ttl)
+        if self.migration is not None:
+            builder = builder.with_migration(self.migration)
         if self.caching and not self.versioned:
             builder = builder.with_caching_enabled()
         return builder.with_logging_enabled(self.log_config) if self.logging else builder.with_logging_disabled()
@@ -165,6 +169,7 @@ def _materialized(
         store_type=None if chosen is None else store_type(chosen, f"store '{name}'"),
         logging=materialized.logging,
         log_config=materialized.log_config,
+        migration=materialized.migrate,
         **content,
     )
 

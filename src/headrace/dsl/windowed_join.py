@@ -94,10 +94,10 @@ class _WindowedJoinNames:
             this_windowed=self._this_windowed,
             other_windowed=self._other_windowed,
             this_operation=ops.StreamStreamJoin(
-                ops.Side.LEFT, windows, joiner, self._left_outer, other_store.name, unmatched_name, self._merge
+                ops.Side.LEFT, windows, joiner, self._left_outer, other_store.name, unmatched_name, this_store.name
             ),
             other_operation=ops.StreamStreamJoin(
-                ops.Side.RIGHT, windows, joiner, self._right_outer, this_store.name, unmatched_name, self._merge
+                ops.Side.RIGHT, windows, joiner, self._right_outer, this_store.name, unmatched_name, this_store.name
             ),
             this_store=this_store,
             other_store=other_store,

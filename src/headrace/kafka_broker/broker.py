@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import socket
 import subprocess
 import time
@@ -14,6 +12,7 @@ from base64 import urlsafe_b64encode
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from headrace.detached import end, is_running, last_lines, launch
 from headrace.errors import LockError, LogError, StreamsError
 from headrace.kafka_broker.jars import kafka_jars
 from headrace.spark.java import find_java
@@ -99,7 +98,7 @@ def start_broker(directory: Path, *, port: int = 0, settings: dict[str, str] | N
     output = directory / "broker.log"
     if not (directory / "data" / "meta.properties").exists():
         _format(command, properties)
-    broker = Broker(f"{_HOST}:{port}", _launch([*command, "kafka.Kafka", str(properties)], output), str(directory))
+    broker = Broker(f"{_HOST}:{port}", launch([*command, "kafka.Kafka", str(properties)], output), str(directory))
     (directory / "broker.json").write_text(json.dumps(asdict(broker)), encoding="utf-8")
     try:
         _wait(broker, output)
@@ -114,12 +113,7 @@ def stop_broker(directory: Path) -> Broker | None:
     broker = find_broker(directory)
     if broker is None:
         return None
-    os.kill(broker.pid, signal.SIGTERM)
-    deadline = time.monotonic() + _STOP_TIMEOUT_S
-    while _is_ours(broker):
-        if time.monotonic() > deadline:
-            os.kill(broker.pid, signal.SIGKILL)
-        time.sleep(_STEP_S)
+    end(broker.pid, _words(broker), patience_s=_STOP_TIMEOUT_S)
     (Path(broker.directory) / "broker.json").unlink(missing_ok=True)
     return broker
 
@@ -134,25 +128,11 @@ def find_broker(directory: Path) -> Broker | None:
 
 
 def _is_ours(broker: Broker) -> bool:
-    """Whether the process is still that broker: its number may belong to another one by now."""
-    done = subprocess.run(
-        ["ps", "-ww", "-o", "command=", "-p", str(broker.pid)], capture_output=True, text=True, check=False
-    )
-    return f"kafka.Kafka {broker.directory}" in done.stdout
+    return is_running(broker.pid, _words(broker))
 
 
-def _launch(command: list[str], output: Path) -> int:
-    """Starts a process that is nobody's child and returns its number."""
-    # A session of its own: an interrupt in the terminal is not meant for the broker.
-    done = subprocess.run(
-        ["/bin/sh", "-c", 'output=$1; shift; "$@" >"$output" 2>&1 </dev/null & echo $!', "sh", str(output), *command],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=output.parent,
-        start_new_session=True,
-        check=True,
-    )
-    return int(done.stdout)
+def _words(broker: Broker) -> str:
+    return f"kafka.Kafka {broker.directory}"
 
 
 def _format(command: list[str], properties: Path) -> None:
@@ -166,7 +146,7 @@ def _format(command: list[str], properties: Path) -> None:
         check=False,
     )
     if done.returncode != 0:
-        message = f"the broker's directory could not be prepared: {_last_lines(done.stdout + done.stderr)}"
+        message = f"the broker's directory could not be prepared: {last_lines(done.stdout + done.stderr)}"
         raise LogError(message)
 
 
@@ -179,7 +159,7 @@ def _wait(broker: Broker, output: Path) -> None:
                 log.topics()
                 return
         if not _is_ours(broker):
-            said = _last_lines(output.read_text(encoding="utf-8", errors="replace"))
+            said = last_lines(output.read_text(encoding="utf-8", errors="replace"))
             message = f"the broker ended while it was starting: {said}"
             raise LogError(message)
     message = f"the broker did not answer within {_START_TIMEOUT_S:.0f} s; see '{output}'"
@@ -198,7 +178,3 @@ def _free_port() -> int:
         probe.bind((_HOST, 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _last_lines(text: str) -> str:
-    return "\n".join(text.strip().splitlines()[-8:]) or "it said nothing"

@@ -100,8 +100,11 @@ class Node(Protocol):
         """Returns what deletes the rows of a store when their time to live is over; None: they have none."""
         ...
 
-    def cell(self, name: str, default: Any, *, scope: str | None = None) -> Cell:
-        """Returns a saved value of this node, or one that the nodes naming the same ``scope`` share."""
+    def cell(self, store: str, name: str, default: Any, *, shared: bool = False) -> Cell:
+        """Returns a saved value that goes with a store, so that it is found again when nodes get other names.
+
+        Of several nodes that use the store alike, each has a value of its own, unless it is ``shared``.
+        """
         ...
 
     def processor_context(self, *, fixed_key: bool = False, forwarding: bool = True) -> Any:

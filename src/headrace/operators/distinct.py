@@ -23,7 +23,7 @@ Identify = Callable[[Any, Any], Any]
 def _distinct(operation: Distinct, node: Node) -> Edge:
     store, within_ms, identify = node.store(operation.store), operation.within_ms, _identifying(operation, node)
     fetch, put, forward, drop, fail = store.fetch_pairs, store.put_pair, node.forward, node.drop, node.fail
-    time = node.cell("stream-time", NEVER)
+    time = node.cell(operation.store, "stream-time", NEVER)
 
     def pass_first(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
         now_ms = time.value

@@ -19,13 +19,13 @@ Close: TypeAlias = Callable[[int, Headers], None]
 """(close time, headers): emits what has closed; to be called at the end of every record."""
 
 
-def on_close(node: Node, span: Span, emit: Emit) -> Close:
-    """Returns what emits each window once, after it has closed.
+def on_close(node: Node, store: str, span: Span, emit: Emit) -> Close:
+    """Returns what emits each window of a store once, after it has closed.
 
     Looking for closed windows is a scan of the store, so it is tried only once per interval of the wall clock.
     """
     interval_ms, wall_clock_ms = node.config.emit_interval_ms, node.task.wall_clock_ms
-    due, emitted = node.cell("emit-due", 0), node.cell("emitted", NEVER)
+    due, emitted = node.cell(store, "emit-due", 0), node.cell(store, "emitted", NEVER)
 
     def close(close_time_ms: int, headers: Headers) -> None:
         now_ms = wall_clock_ms()

@@ -21,10 +21,10 @@ def aggregate_own_windows(operation: WindowAggregate, node: Node) -> Edge:
     windows_for, window_at, grace_ms, cached = windows.windows_for, _checked(windows), windows.grace_ms, store.cached
     get, put, forward, keep = store.get_pair, store.put_pair, node.forward, keeper(store)
     drop, late, fail = node.drop, node.late, node.fail
-    time = node.cell("stream-time", NEVER)
+    time = node.cell(operation.store, "stream-time", NEVER)
     close = None
     if operation.emit is EmitStrategy.ON_WINDOW_CLOSE:
-        close = on_close(node, _ends_between, _results(store, node, windows))
+        close = on_close(node, operation.store, _ends_between, _results(store, node, windows))
     elif cached:
         forward_flushes(store, node, send_old=send_old)
 

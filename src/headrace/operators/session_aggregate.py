@@ -20,9 +20,9 @@ def _session_aggregate(operation: SessionAggregate, node: Node) -> Edge:
     gap_ms, grace_ms = operation.windows.gap_ms, operation.windows.grace_ms
     find, put, remove, forward = store.find, store.put_session, store.remove_session, node.forward
     drop, late, fail = node.drop, node.late, node.fail
-    time = node.cell("stream-time", NEVER)
+    time = node.cell(operation.store, "stream-time", NEVER)
     final = operation.emit is EmitStrategy.ON_WINDOW_CLOSE
-    close = on_close(node, _closed_between, _results(store, node)) if final else None
+    close = on_close(node, operation.store, _closed_between, _results(store, node)) if final else None
     if store.cached and not final:
         forward_flushes(store, node, send_old=send_old)
     forwards = not store.cached and not final

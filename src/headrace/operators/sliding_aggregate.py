@@ -29,10 +29,10 @@ def _sliding_aggregate(operation: SlidingAggregate, node: Node) -> Edge:
     sliding = _Sliding(operation, node)
     process, process_early = sliding.process, sliding.process_early
     drop, late = node.drop, node.late
-    time = node.cell("stream-time", NEVER)
+    time = node.cell(operation.store, "stream-time", NEVER)
     close = None
     if operation.emit is EmitStrategy.ON_WINDOW_CLOSE:
-        close = on_close(node, _closed_between(windows), window_results(store, node, difference_ms))
+        close = on_close(node, operation.store, _closed_between(windows), window_results(store, node, difference_ms))
 
     def aggregate(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
         if key is None or value is None:

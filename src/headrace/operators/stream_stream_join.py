@@ -207,7 +207,7 @@ def _closed_unmatched(operation: StreamStreamJoin, node: Node) -> Callable[[int,
     left_wait_ms, right_wait_ms = windows.after_ms + windows.grace_ms, windows.before_ms + windows.grace_ms
     wall_clock_ms, interval_ms = node.task.wall_clock_ms, node.config.emit_interval_ms
     oldest = _oldest_waiting(operation, node)
-    next_attempt = node.cell("next_emit_ms", 0, scope=operation.join)
+    next_attempt = node.cell(operation.join, "next_emit_ms", 0, shared=True)
 
     def emit_closed(now_ms: int, headers: Headers) -> Exception | None:
         wall_ms = wall_clock_ms()
@@ -251,7 +251,7 @@ def _self_join(operation: StreamSelfJoin, node: Node) -> Edge:
     before_ms, after_ms = windows.before_ms, windows.after_ms
     retention_ms = windows.size_ms + windows.grace_ms
     forward, drop, fail = node.forward, node.drop, node.fail
-    time = node.cell("stream_time_ms", -1)
+    time = node.cell(operation.store, "stream_time_ms", -1)
 
     def join(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
         if key is None or value is None:
@@ -280,8 +280,8 @@ def _self_join(operation: StreamSelfJoin, node: Node) -> Edge:
 
 
 def _join_time(operation: StreamStreamJoin, node: Node) -> Cell:
-    return node.cell("stream_time_ms", -1, scope=operation.join)
+    return node.cell(operation.join, "stream_time_ms", -1, shared=True)
 
 
 def _oldest_waiting(operation: StreamStreamJoin, node: Node) -> Cell:
-    return node.cell("oldest_waiting_ms", NOTHING_WAITS, scope=operation.join)
+    return node.cell(operation.join, "oldest_waiting_ms", NOTHING_WAITS, shared=True)

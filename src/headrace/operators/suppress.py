@@ -16,7 +16,7 @@ def _suppress(operation: Suppress, node: Node) -> Edge:
     buffer, wait_ms, by_window_end = node.store(operation.store), operation.wait_ms, operation.by_window_end
     max_records, max_bytes, shut_down = operation.max_records, operation.max_bytes, operation.shut_down
     put, evict_while, forward, fail, name = buffer.put, buffer.evict_while, node.forward, node.fail, node.name
-    time = node.cell("stream-time", NEVER)
+    time = node.cell(operation.store, "stream-time", NEVER)
 
     def emit(key: Any, new: Any, old: Any, timestamp_ms: int, headers: Headers) -> None:
         # Nothing was emitted for the window before it closed, so there is nothing to take back.

@@ -28,7 +28,7 @@ def _window_aggregate(operation: WindowAggregate, node: Node) -> Edge:
             message = f"node '{node.name}': only windows that end can emit when they close, got {windows}"
             raise TopologyError(message)
         results = window_results(store, node, windows.size_ms)
-        return _aggregate(operation, node, on_close(node, _closed_between(windows), results))
+        return _aggregate(operation, node, on_close(node, operation.store, _closed_between(windows), results))
     if store.cached:
         forward_flushes(store, node, send_old=operation.send_old)
     if isinstance(windows, TimeWindows) and windows.advance_ms == windows.size_ms:
@@ -55,7 +55,7 @@ def _tumbling(operation: WindowAggregate, windows: TimeWindows, node: Node) -> E
     size_ms, grace_ms, cached = windows.size_ms, windows.grace_ms, store.cached
     get, put, forward, keep = store.get_pair, store.put_pair, node.forward, keeper(store)
     drop, late, fail = node.drop, node.late, node.fail
-    time = node.cell("stream-time", NEVER)
+    time = node.cell(operation.store, "stream-time", NEVER)
     window, start_ms, end_ms, closes_ms = TimeWindow(0, size_ms), 0, size_ms, size_ms + grace_ms
 
     inline, task = cached and store.inline, node.task
@@ -129,7 +129,7 @@ def _aggregate(operation: WindowAggregate, node: Node, close: Close | None) -> E
     limited, cached = isinstance(windows, TimeWindows), store.cached
     get, put, forward, keep = store.get_pair, store.put_pair, node.forward, keeper(store)
     drop, late, fail = node.drop, node.late, node.fail
-    time = node.cell("stream-time", NEVER)
+    time = node.cell(operation.store, "stream-time", NEVER)
 
     def process(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
         if key is None:

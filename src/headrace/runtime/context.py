@@ -59,8 +59,9 @@ class NodeContext:
     def expiry(self, store: str) -> StoreExpiry | None:
         return self._state.expiries.by_store.get(store)
 
-    def cell(self, name: str, default: Any, *, scope: str | None = None) -> Cell:
-        return self._state.cell(f"{scope or self._name}/{name}", default)
+    def cell(self, store: str, name: str, default: Any, *, shared: bool = False) -> Cell:
+        rank = 0 if shared else self._lowering.rank(self._name, store)
+        return self._state.cell(f"{store}/{name}" if rank == 0 else f"{store}/{name}/{rank}", default)
 
     def processor_context(self, *, fixed_key: bool = False, forwarding: bool = True) -> UserContext:
         self._state.has_processors = True

@@ -92,6 +92,13 @@ class Lowering:
         self._getters: dict[str, Getter] = {}
         self._counts = state.config.metrics_recording_level != "INFO"
 
+    def rank(self, name: str, store: str) -> int:
+        """Returns how many nodes before this one do the same with a store: inputs of a cogroup have one together."""
+        nodes = [node for node in self._nodes.values() if isinstance(node, ProcessorNode)]
+        users = [(node.name, type(node.operation)) for node in nodes if getattr(node.operation, "store", None) == store]
+        kind = dict(users)[name]
+        return [user for user, operation in users if operation is kind].index(name)
+
     def sources(self) -> dict[str, Edge]:
         """Lowers every node and returns, by the name of each source node, what a record of it goes to."""
         for name in reversed(self._nodes):

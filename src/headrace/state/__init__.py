@@ -29,6 +29,7 @@ from headrace.state.iterators import KeyValueIterator, StoreIterator
 from headrace.state.key_value import KeyValueStore
 from headrace.state.lru import LruEngine
 from headrace.state.memory import MemoryEngine
+from headrace.state.migration import Migration
 from headrace.state.overlay import OverlayEngine
 from headrace.state.own import StateStore, StateStoreContext
 from headrace.state.plain_faces import values_only
@@ -70,6 +71,7 @@ __all__ = [
     "KeyValueSupplier",
     "LruEngine",
     "MemoryEngine",
+    "Migration",
     "OverlayEngine",
     "ReadOnlyKeyValueStore",
     "ReadOnlySessionStore",

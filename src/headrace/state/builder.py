@@ -17,6 +17,7 @@ from headrace.state.cache import CacheBudget
 from headrace.state.engine import Engine
 from headrace.state.expiry import TimeToLive, index_name
 from headrace.state.makers import make_store
+from headrace.state.migration import Migration
 from headrace.state.suppliers import (
     AnySupplier,
     DiskEngine,
@@ -37,6 +38,8 @@ _OTHER_THAN_TTL = {
     "timestamped_window": "it has a retention instead",
     "session": "it has a retention instead",
 }
+MIGRATED_KINDS = frozenset({"key_value", "timestamped_key_value", "window", "timestamped_window", "session"})
+"""Stores whose changelogs have values as their serdes write them, one for a key."""
 DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -68,6 +71,8 @@ class StoreBuilder:
     """Settings of the changelog topic that differ from the usual ones."""
     ttl: TimeToLive | None = None
     """How long rows live; None: until they are deleted."""
+    migration: Migration | None = None
+    """How values were written before; only a change of the application looks at it."""
 
     @property
     def name(self) -> str:
@@ -159,6 +164,24 @@ class StoreBuilder:
             f"found {found}; {remedy}"
         )
         raise TopologyError(message)
+
+    def with_migration(self, migration: Migration) -> StoreBuilder:
+        """Returns this builder for a store whose values were written with another serde before.
+
+        >>> from headrace import Serdes, Stores
+        >>> supplier = Stores.in_memory_key_value_store("ages")
+        >>> ages = Stores.key_value_store_builder(supplier, Serdes.string(), Serdes.long())
+        >>> ages.with_migration(Migration(Serdes.integer())).migration.value_serde
+        IntegerSerde()
+        """
+        if self.kind not in MIGRATED_KINDS:
+            found = f"a {self.kind.replace('_', '-')} store"
+            message = (
+                f"store '{self.name}': a migration is for key-value, window and session stores; found {found}; give it "
+                "another name, so that it begins anew"
+            )
+            raise TopologyError(message)
+        return replace(self, migration=migration)
 
     def index(self) -> StoreBuilder:
         """Returns the builder of the index by which rows that are over are found.

@@ -163,8 +163,16 @@ class VersionedKeyValueStore(Store, Generic[K, V]):
 
     def restore(self, records: Iterable[ChangelogRecord]) -> None:
         versions = self._versions
+        # Not the time that the store has seen in the end: by that, the only version of a key may be older than all
+        # history, and stays all the same.
+        restored_ms = versions.restored_ms
         for key, value, time in records:
-            versions.put(versions.name_of(key), value, -1 if time is None else time)
+            time_ms = -1 if time is None else time
+            # Kafka Streams logs what its store has refused as too old, too, and skips it here.
+            if time_ms >= restored_ms - versions.retention_ms:
+                restored_ms = max(restored_ms, time_ms)
+                versions.put(versions.name_of(key), value, time_ms)
+        versions.restored_ms = restored_ms
         versions.save()
         versions.reload()
 

@@ -14,7 +14,7 @@ from headrace.state.engine import Engine, Row
 
 # Versions lie under key and time, the newest first. Due rows tell at which time a key got a version: what that version
 # replaced is of no use once the time is beyond the history.
-_VERSION, _DUE, _TIME = b"\1", b"\2", b"\0observed"
+_VERSION, _DUE, _TIME, _RESTORED = b"\1", b"\2", b"\0observed", b"\0restored"
 CLOCK_ROWS = (_TIME,)
 # The first byte of a row. A value that follows another one, or a deletion of the same time, leaves a deletion behind
 # when it is deleted at its own time; any other value leaves nothing: Kafka Streams forgets that deletion, and a later
@@ -71,6 +71,16 @@ class Versions:
     def horizon_ms(self) -> int:
         """What is older is neither taken nor found, except for the latest version."""
         return self.observed_ms - self.retention_ms
+
+    @property
+    def restored_ms(self) -> int:
+        """The largest time in what was restored from the changelog so far; -1 before the first."""
+        data = self._engine.get(_RESTORED)
+        return -1 if data is None else timestamp_of(data)
+
+    @restored_ms.setter
+    def restored_ms(self, time_ms: int) -> None:
+        self._engine.put(_RESTORED, pack_timestamp(time_ms))
 
     def name_of(self, key: bytes) -> bytes:
         """Returns the name under which the versions of a key lie."""

@@ -113,6 +113,22 @@ def new_topic(name: object, partitions: object, configs: Mapping[str, object] | 
     return Topic(name, partitions, {key: _checked(name, key, value) for key, value in (configs or {}).items()})
 
 
+def check_growth(topic: Topic, partitions: int) -> None:
+    """Complains about fewer partitions than a topic has.
+
+    >>> check_growth(Topic("users", 4), 2)
+    Traceback (most recent call last):
+    ...
+    headrace.errors.TopicError: topic 'users' has 4 partitions, and can never have fewer; 2 were asked for
+    """
+    if partitions < topic.partitions:
+        message = (
+            f"topic '{topic.name}' has {topic.partitions} partitions, and can never have fewer; {partitions} were "
+            "asked for"
+        )
+        raise TopicError(message)
+
+
 def _checked(topic: str, key: str, value: object) -> str:
     if key not in _KNOWN:
         message = f"topic '{topic}': there is no setting '{key}'{did_you_mean(key, sorted(_KNOWN))}"

@@ -8,17 +8,18 @@ transaction of its own, and the batch is there when all tasks have committed the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from headrace.errors import BatchError
-from headrace.topics.log import Committed, Offsets, Output, TopicLog, TopicPartition
+from headrace.topics.consumer_group import GroupMember, GroupOffset
+from headrace.topics.log import Committed, Offsets, Output, Raw, TopicLog, TopicPartition
 
-Written: TypeAlias = Sequence[tuple[str, Sequence[Output]]]
-"""Records by topic, in the order in which they are written."""
+Written: TypeAlias = Iterable[tuple[str, Sequence[Output]]]
+"""Records by topic, in the order in which they are written; it is gone through once."""
 
 
 class EdgeBlob(NamedTuple):
@@ -116,6 +117,20 @@ class JournalState:
     """The plan of the next batch, if that was begun: some tasks may have committed it, and the others must."""
 
 
+@dataclass(frozen=True)
+class ApplicationCut:
+    """An application exactly as one of its micro-batches has left it, whether or not it has gone on since."""
+
+    batch_id: int
+    positions: Offsets
+    records: Mapping[str, TaskRecord]
+    """By task, as of that batch."""
+    ends: Offsets
+    """Up to where the batch and those before it have written, by partition."""
+    tails: Mapping[TopicPartition, list[Raw]]
+    """Records before the ends, from where the caller has read to."""
+
+
 class Journal(Protocol):
     """An application's journal in the hands of its driver. Opening it fences all earlier drivers and their tasks."""
 
@@ -179,8 +194,28 @@ class DurableLog(TopicLog, Protocol):
         """Keeps a description of an application beside its journal."""
         ...
 
+    def cut_application(self, application: str, starts: Mapping[TopicPartition, int | None]) -> ApplicationCut | None:
+        """Returns an application as its last micro-batch has left it, or one soon after; None if it has made none.
+
+        It is for partitions that only the application writes. ``starts`` say from where the records of each are
+        returned, besides; None: from where the application has read to. Who runs it is not disturbed.
+        """
+        ...
+
     def open_journal(self, application: str, tasks: Sequence[str]) -> Journal:
         """Opens an application's journal for the driver of its ``tasks``."""
+        ...
+
+    def group_offsets(self, application: str) -> Mapping[TopicPartition, GroupOffset]:
+        """Returns what the application's consumer group has committed; only Kafka has such groups."""
+        ...
+
+    def commit_group_offsets(self, application: str, offsets: Mapping[TopicPartition, GroupOffset]) -> None:
+        """Commits offsets of the application's consumer group, which must have no members."""
+        ...
+
+    def group_members(self, application: str) -> Sequence[GroupMember]:
+        """Returns who is in the application's consumer group: Headrace never is."""
         ...
 
     def task_journal(

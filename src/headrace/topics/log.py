@@ -81,6 +81,10 @@ class TopicLog(Protocol):
 
     def delete_topic(self, name: str) -> None: ...
 
+    def grow_topic(self, name: str, partitions: int) -> None:
+        """Gives a topic so many partitions; nothing happens if it has them. It can never have fewer again."""
+        ...
+
     def partition_counts(self) -> dict[str, int]:
         """Returns all topics in their order, and how many partitions each has."""
         ...

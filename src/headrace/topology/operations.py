@@ -316,7 +316,8 @@ class StreamStreamJoin(Operation):
     """One side of a windowed join of two streams.
 
     ``joiner`` always takes (left, right), or (key, left, right) as ``WithKey``; ``outer``: this side's records come out
-    unmatched too; ``unmatched_store`` keeps them, for both sides; ``join`` names the time that both sides share.
+    unmatched too; ``unmatched_store`` keeps them, for both sides; ``join`` is the left side's store, with which
+    goes the time that both sides share.
     """
 
     side: Side

@@ -6,13 +6,15 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
 from headrace.errors import BatchError, ConfigError, LogError, TopicError, TopicExistsError, describe_value
 from headrace.topics.blob import pack_all
-from headrace.topics.configs import new_topic
+from headrace.topics.configs import check_growth, new_topic
+from headrace.topics.consumer_group import GroupMember, GroupOffset
 from headrace.topics.embedded.cleaning import Cleaned, Cleaner
 from headrace.topics.embedded.committing import committed, publish
 from headrace.topics.embedded.environment import give_back, open_environment
@@ -20,6 +22,7 @@ from headrace.topics.embedded.journal import EmbeddedJournal, EmbeddedTaskJourna
 from headrace.topics.embedded.reading import latest_time, offset_after, offset_for_time, read_range
 from headrace.topics.embedded.staging import StagingArea
 from headrace.topics.embedded.tables import Application, StoredTopic, Tables, read_tables, write_tables
+from headrace.topics.journal import ApplicationCut, TaskRecord
 from headrace.topics.log import Committed, Offsets, Output, Raw, Topic, TopicPartition, Written
 from headrace.topics.spread import Sticky, spread
 
@@ -118,6 +121,16 @@ class EmbeddedLog:
     def delete_topic(self, name: str) -> None:
         """Removes a topic at once; ``clean`` gives its room back."""
         self._write(lambda tables: tables.drop_topic(tables.topic(name)))
+
+    def grow_topic(self, name: str, partitions: int) -> None:
+        """Gives a topic so many partitions, those that are added empty; nothing happens if it has them."""
+
+        def grow(tables: Tables) -> None:
+            found = tables.topic(name)
+            check_growth(found.topic, partitions)
+            tables.put_topic(StoredTopic(found.number, replace(found.topic, partitions=partitions)))
+
+        self._write(grow)
 
     def append(self, topic: str, records: Iterable[Output]) -> Written:
         """Writes records in one transaction: all of them are there when it returns, or none."""
@@ -222,6 +235,25 @@ class EmbeddedLog:
 
         self._write(describe)
 
+    def cut_application(self, application: str, starts: Mapping[TopicPartition, int | None]) -> ApplicationCut | None:
+        """Returns an application as it is in one transaction."""
+
+        def look(tables: Tables) -> ApplicationCut | None:
+            found = tables.application(_name(application))
+            if found is None or found.batch_id < 0:
+                return None
+            positions = {(topic, partition): offset for topic, partition, offset in found.positions}
+            states = {target: tables.partition(target)[1] for target in starts}
+            tails = {}
+            for target, start in starts.items():
+                at = positions.get(target, 0) if start is None else start
+                tails[target] = read_range(tables, target, max(at, states[target].begin), None, 1 << 40, 1 << 40)
+            records = {task: TaskRecord.unpack(data) for task, data in tables.task_records(_name(application)).items()}
+            ends = {target: state.end for target, state in states.items()}
+            return ApplicationCut(found.batch_id, positions, records, ends, tails)
+
+        return self._read(look)
+
     def open_journal(self, application: str, tasks: Sequence[str]) -> EmbeddedJournal:
         """Opens the journal of an application; whoever had it before can commit nothing more."""
         return EmbeddedJournal(self._write, self._staging, _name(application))
@@ -232,6 +264,17 @@ class EmbeddedLog:
         return EmbeddedTaskJournal(
             self._read, self._staging, self.describe_topic, application, incarnation, task, changelogs
         )
+
+    def group_offsets(self, application: str) -> dict[TopicPartition, GroupOffset]:
+        """Returns nothing: there are no consumer groups."""
+        return {}
+
+    def commit_group_offsets(self, application: str, offsets: Mapping[TopicPartition, GroupOffset]) -> None:
+        message = f"application '{application}': the embedded log has no consumer groups; use topics in Kafka"
+        raise LogError(message)
+
+    def group_members(self, application: str) -> list[GroupMember]:
+        return []
 
     def applications(self) -> list[str]:
         return self._read(

@@ -44,7 +44,6 @@ _ABSENT_STEP_S = 0.1
 _KNOWN_FOR_S = 5.0
 _MOVING = frozenset(
     {
-        KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.REPLICA_NOT_AVAILABLE,
@@ -234,7 +233,8 @@ class Administration:
                     # Deleted since we last looked, or not known to all brokers yet.
                     for topic, _ in specs:
                         self.describe(topic)
-                elif error.code() in ABSENT:
+                elif error.code() in ABSENT or error.code() == KafkaError.FENCED_LEADER_EPOCH:
+                    # A client that knows a former leader does not ask who is the leader now.
                     self._clients.renew()
                     pause_s = _ABSENT_STEP_S
                 elif error.code() not in _MOVING:

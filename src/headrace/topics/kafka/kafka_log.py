@@ -10,8 +10,13 @@ from typing import Any, Self
 
 from headrace.config import StreamsConfig
 from headrace.errors import LogError
+from headrace.topics.configs import check_growth
+from headrace.topics.consumer_group import GroupMember, GroupOffset
+from headrace.topics.journal import ApplicationCut
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients, close_clients, open_clients
+from headrace.topics.kafka.consumer_groups import commit_offsets, read_members, read_offsets
+from headrace.topics.kafka.cutting import cut_application
 from headrace.topics.kafka.descriptions import read_description, write_description
 from headrace.topics.kafka.history import History
 from headrace.topics.kafka.history_reader import read_history
@@ -117,6 +122,12 @@ class KafkaLog:
     def delete_topic(self, name: str) -> None:
         self._administration.delete(name)
 
+    def grow_topic(self, name: str, partitions: int) -> None:
+        found = self._administration.describe(name)
+        check_growth(found, partitions)
+        if found.partitions < partitions:
+            self._administration.grow(name, partitions)
+
     def append(self, topic: str, records: Iterable[Output]) -> Written:
         """Writes records outside of any transaction; if it fails, some of them may have been written."""
         self._check_open()
@@ -184,6 +195,10 @@ class KafkaLog:
         self._check_open()
         write_description(self._administration, self._appender, application, description)
 
+    def cut_application(self, application: str, starts: Mapping[TopicPartition, int | None]) -> ApplicationCut | None:
+        """Returns an application as a batch has left it; while it runs, as the next batch leaves it."""
+        return cut_application(self._clients, self._administration, application, starts)
+
     def open_journal(self, application: str, tasks: Sequence[str]) -> KafkaJournal:
         """Opens the journal of an application; drivers and tasks that had it before can commit nothing more."""
         return KafkaJournal(self._clients, self._administration, application, tasks)
@@ -197,6 +212,18 @@ class KafkaLog:
         """Returns who has a journal, and all consumer groups: an application's has its name, in Kafka Streams, too."""
         found = map(application_of, self._administration.names())
         return sorted({*(name for name in found if name is not None), *list_groups(self._clients)})
+
+    def group_offsets(self, application: str) -> dict[TopicPartition, GroupOffset]:
+        """Returns what the application's consumer group has committed, by Headrace or by Kafka Streams."""
+        return read_offsets(self._clients, application)
+
+    def commit_group_offsets(self, application: str, offsets: Mapping[TopicPartition, GroupOffset]) -> None:
+        """Commits offsets of the application's consumer group, which must have no members."""
+        commit_offsets(self._clients, application, offsets)
+
+    def group_members(self, application: str) -> list[GroupMember]:
+        """Returns who is in the application's consumer group: Headrace never is."""
+        return read_members(self._clients, application)
 
     def last_batch(self, application: str) -> Committed | None:
         """Returns what the application has committed last."""

@@ -222,8 +222,13 @@ class KafkaTaskJournal:
                 raise RetriableError(message)
             time.sleep(_STEP_S)
 
-    def _last_record(self, end: int) -> TaskRecord | None:
-        """Returns the last record of the partition that is committed.
+    def find_record(self, stamp: str) -> TaskRecord | None:
+        """Returns the record with a stamp, without opening the task; None if it was cut off, or is not visible yet."""
+        end = self._administration.end_offsets([self._place], stable=True)[self._place]
+        return self._last_record(end, stamp)
+
+    def _last_record(self, end: int, stamp: str | None = None) -> TaskRecord | None:
+        """Returns the last record of the partition that is committed, or the one with a stamp.
 
         Usually it lies directly before the end of its transaction; else what was aborted lies behind it.
         """
@@ -233,7 +238,9 @@ class KafkaTaskJournal:
             start = max(begin, stop - steps)
             for raw in reversed(self._read(start, stop)):
                 if raw[2] == _RECORD:
-                    return self._unpack(raw)
+                    record = self._unpack(raw)
+                    if stamp is None or record.stamp == stamp:
+                        return record
             stop, steps = start, steps * 8
         return None
 

@@ -1,0 +1,96 @@
+"""Consumer groups on Kafka: their members, and their offsets with metadata."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Place
+
+from headrace.topics.consumer_group import GroupMember, GroupOffset, cut_metadata
+from headrace.topics.kafka.administration import Question, ask
+from headrace.topics.kafka.clients import Clients
+from headrace.topics.kafka.exact_commit import commit_with_metadata
+from headrace.topics.kafka.explaining import error_of
+from headrace.topics.log import TopicPartition
+
+_PAUSE_S = 0.05
+_NOT_READY = frozenset(
+    {
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+    }
+)
+
+
+def read_offsets(clients: Clients, group: str) -> dict[TopicPartition, GroupOffset]:
+    """Returns what a group has committed, once no transaction is about to replace any of it."""
+    wanted = [ConsumerGroupTopicPartitions(group)]
+    with clients.telling(f"reading the offsets of consumer group '{group}'"):
+        found = ask_patiently(
+            clients,
+            lambda admin, seconds: admin.list_consumer_group_offsets(
+                wanted, require_stable=True, request_timeout=seconds
+            )[group],
+        )
+    return {
+        (each.topic, each.partition): GroupOffset(each.offset, _metadata(each))
+        for each in found.topic_partitions
+        if each.offset >= 0
+    }
+
+
+def _metadata(place: Place) -> str:
+    """Returns the metadata of an offset. The client forgets to end it, so that it may be followed by anything."""
+    try:
+        return cut_metadata(place.metadata or "")
+    except UnicodeDecodeError as error:
+        return cut_metadata(error.object.decode("latin-1"))
+
+
+def commit_offsets(clients: Clients, group: str, offsets: Mapping[TopicPartition, GroupOffset]) -> None:
+    """Commits offsets of a group that has no members."""
+    if not offsets:
+        return
+    with clients.telling(f"committing offsets of consumer group '{group}'"):
+        if any(each.metadata for each in offsets.values()):
+            commit_with_metadata(clients, group, offsets)
+            return
+        wanted = [
+            ConsumerGroupTopicPartitions(group, [Place(*target, each.offset) for target, each in offsets.items()])
+        ]
+        ask_patiently(
+            clients,
+            lambda admin, seconds: admin.alter_consumer_group_offsets(wanted, request_timeout=seconds)[group],
+        )
+
+
+def read_members(clients: Clients, group: str) -> list[GroupMember]:
+    """Returns who is in a group, or was so within the session timeout of its consumers."""
+    with clients.telling(f"describing consumer group '{group}'"):
+        try:
+            found = ask_patiently(
+                clients, lambda admin, seconds: admin.describe_consumer_groups([group], request_timeout=seconds)[group]
+            )
+        except KafkaException as exception:
+            if error_of(exception).code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return []
+            raise
+    return [GroupMember(each.client_id, each.host) for each in found.members]
+
+
+# Any: the client's futures do not say what they bring.
+def ask_patiently(clients: Clients, question: Question) -> Any:
+    """Asks again and again for so long as the group's coordinator is not ready, as after the start of a broker."""
+    deadline = time.monotonic() + clients.patience_s
+    while True:
+        try:
+            return ask(clients, question)
+        except KafkaException as exception:
+            if error_of(exception).code() not in _NOT_READY or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE_S)
