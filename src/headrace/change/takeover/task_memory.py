@@ -69,7 +69,7 @@ def emitting_stores(layout: Layout, place: TaskPlace) -> dict[str, str]:
     """Returns the stores of windows, with the cell in which a task keeps up to when closed ones were emitted."""
     nodes = [layout.topology.nodes[name] for name in layout.parts[place.id.subtopology].nodes]
     return {
-        node.operation.store: f"{node.name}/emitted"
+        node.operation.store: f"{node.operation.store}/emitted"
         for node in nodes
         if isinstance(node, ProcessorNode)
         and isinstance(node.operation, WindowAggregate | SlidingAggregate | SessionAggregate)

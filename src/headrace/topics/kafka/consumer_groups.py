@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
 
 from headrace.topics.consumer_group import GroupMember, GroupOffset, cut_metadata
 from headrace.topics.kafka.administration import Question, ask
-from headrace.topics.kafka.clients import Clients
+from headrace.topics.kafka.clients import Clients, client_logger
 from headrace.topics.kafka.exact_commit import commit_with_metadata
-from headrace.topics.kafka.explaining import error_of
+from headrace.topics.kafka.explaining import error_of, explain
 from headrace.topics.log import TopicPartition
 
 _PAUSE_S = 0.05
@@ -28,18 +28,29 @@ _NOT_READY = frozenset(
 
 
 def read_offsets(clients: Clients, group: str) -> dict[TopicPartition, GroupOffset]:
-    """Returns what a group has committed, once no transaction is about to replace any of it."""
-    wanted = [ConsumerGroupTopicPartitions(group)]
+    """Returns what a group has committed, once no transaction is about to replace any of it.
+
+    A consumer is asked, for all topics: the client for administration dies if a broker that has just come up answers.
+    """
     with clients.telling(f"reading the offsets of consumer group '{group}'"):
-        found = ask_patiently(
-            clients,
-            lambda admin, seconds: admin.list_consumer_group_offsets(
-                wanted, require_stable=True, request_timeout=seconds
-            )[group],
-        )
+        consumer = Consumer(clients.settings.for_consumer(group), logger=client_logger)
+        try:
+            topics = consumer.list_topics(timeout=clients.patience_s).topics
+            places = [
+                Place(topic, partition)
+                for topic, found in topics.items()
+                if not topic.startswith("__")
+                for partition in found.partitions
+            ]
+            committed = consumer.committed(places, timeout=clients.patience_s) if places else []
+        finally:
+            consumer.close()
+    for each in committed:
+        if each.error is not None:
+            raise explain(each.error, f"reading the offsets of consumer group '{group}'", clients.servers)
     return {
         (each.topic, each.partition): GroupOffset(each.offset, _metadata(each))
-        for each in found.topic_partitions
+        for each in committed
         if each.offset >= 0
     }
 
