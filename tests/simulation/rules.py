@@ -29,10 +29,10 @@ from headrace.topics.kafka.history import BATCH, PLAN, RESET, History
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.journal import KafkaJournal
 from headrace.topics.kafka.kafka_log import KafkaLog
+from headrace.topics.kafka.producing import Delivery, flush
 from headrace.topics.kafka.progress_topics import ensure_place
 from headrace.topics.kafka.task_journal import KafkaTaskJournal
 from headrace.topics.kafka.transactions import init_producer
-from headrace.topics.kafka.writing import Delivery, flush
 from headrace.topics.log import Offsets, TopicPartition
 from tests.simulation.disk import DiskEnvironment
 from tests.simulation.threads import World

@@ -7,9 +7,12 @@ a thread of its own could be kept from it by another one that waits as well.
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import Future
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from headrace.topics.kafka.producing import produce_all
 
 _POLL_S = 0.5
 
@@ -32,7 +35,8 @@ class AcknowledgedProducer:
             else:
                 told.set_result(message.offset() or 0)
 
-        self._producer.produce(topic, value, key, 0, on_delivery=tell)
+        # The producer may know a topic of the same name that was deleted: it is given time to learn of the new one.
+        produce_all(self._producer, topic, 0, [(0, time.time_ns() // 1_000_000, key, value, ())], tell)
         try:
             return told.result(seconds)
         except TimeoutError as error:

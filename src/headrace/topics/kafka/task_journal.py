@@ -24,10 +24,10 @@ from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.explaining import FENCED, error_of, explain, unwrapping
 from headrace.topics.kafka.history_reader import read_history
+from headrace.topics.kafka.producing import Delivery, Report, flush, produce, produce_all
 from headrace.topics.kafka.progress_topics import ensure_place, task_place
 from headrace.topics.kafka.reading import read_range
 from headrace.topics.kafka.transactions import init_producer
-from headrace.topics.kafka.writing import Delivery, Report, flush, produce, produce_all
 from headrace.topics.log import Headers, Offsets, Raw, Topic, TopicPartition
 from headrace.topics.spread import Sticky, spread
 
