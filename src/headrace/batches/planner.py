@@ -28,9 +28,8 @@ _LOOK_AROUND = 3.0
 """Seconds after which it is looked whether there are new topics or partitions."""
 _BACKLOG_MS = 2_000.0
 """How long a batch with a backlog takes: what is paid per batch and per key is shared by so many records."""
-_PAUSE_S, _PAUSE_PER_LEVEL_S = 0.015, 0.015
-"""From the end of one batch to the start of the next, when there is little input. A job costs processor time for each
-level, also if it has one record."""
+_PAUSE_S = 0.03
+"""From the end of one batch to the start of the next, when there is little input: a job costs processor time, too."""
 
 
 def _wall_clock_ms() -> int:
@@ -265,7 +264,7 @@ class Planner:
     def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None:
         """Takes notice of a batch that was committed."""
         if self._interval_s is None:
-            self._not_before = time.monotonic() + _PAUSE_S + _PAUSE_PER_LEVEL_S * self._layout.depth
+            self._not_before = time.monotonic() + _PAUSE_S
         self._readiness.note({report.task: report.lag for report in reports if report.lag is not None})
         if not plan.has_work:
             return
