@@ -97,7 +97,8 @@ def check_against_input(log: TopicLog, inputs: Iterable[tuple[str, Output]]) -> 
 
 def _check_enriched(log: TopicLog, orders: list[tuple[str, Any, int]]) -> None:
     found = Counter((key, value[0], time_ms) for key, value, time_ms in _output(log, "enriched"))
-    assert found == Counter((order["user"], order["n"], time_ms) for _, order, time_ms in orders)
+    wanted = Counter((order["user"], order["n"], time_ms) for _, order, time_ms in orders)
+    assert found == wanted, f"too many: {found - wanted}; missing: {wanted - found}"
 
 
 def _check_counts(log: TopicLog, orders: list[tuple[str, Any, int]]) -> None:
