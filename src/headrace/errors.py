@@ -1,4 +1,4 @@
-"""What can go wrong, by situation: every error of Headrace is a ``StreamsError`` and says what to do about it."""
+"""Errors, by situation: every error of Headrace is a ``StreamsError`` and says what to do about it."""
 
 from __future__ import annotations
 

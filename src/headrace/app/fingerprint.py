@@ -1,4 +1,4 @@
-"""What of a topology its saved state depends on, and whether a changed topology still fits."""
+"""Fingerprint of a topology: the part that saved state depends on, and whether a changed topology still fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is checked and made before an engine starts: directories, lock, log, topics, the fit of topology and state."""
+"""Opening of an application, before an engine starts: directories, lock, log, topics, the fit of topology and state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from headrace.app.topics import (
     make_internal,
     make_outputs,
 )
-from headrace.batches.inputs import check_inputs, input_ids, input_partitions
+from headrace.batches.inputs import check_inputs, input_ids
 from headrace.config import StreamsConfig
 from headrace.errors import BatchError, StateDirectoryError
 from headrace.topics.consumer_group import left_by_kafka_streams
@@ -80,7 +80,7 @@ def _prepare(topology: Topology, config: StreamsConfig, log: DurableLog, directo
     # A pattern may match what was just made.
     external = external_partitions(topology, application, log)
     fingerprint, outline = Fingerprint.of(topology, external), Outline.of(topology, config, external)
-    inputs = input_ids(topology, input_partitions(topology, application, log), log)
+    inputs = input_ids(topology, application, log)
     if known is not None:
         _check_own(known, log)
         check_inputs(application, known.input_ids, inputs)

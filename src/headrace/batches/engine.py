@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from headrace.batches.batch_thread import BatchThread, Commits, LeftBehind
 from headrace.batches.executor import Executor
 from headrace.batches.housekeeping import Housekeeping
-from headrace.batches.inputs import check_inputs, input_ids, input_partitions
+from headrace.batches.inputs import check_inputs, ids_of, input_partitions
 from headrace.batches.layout import Layout
 from headrace.batches.loop import Loop, Member, OwnLoop
 from headrace.batches.planner import Planner
@@ -177,12 +177,12 @@ class BatchEngine:
     def _watch(self) -> Callable[[], bool]:
         """Returns how to find out that there are other topics or partitions to read than before."""
         before = self._inputs()
-        ids = input_ids(self._topology, before, self._log)
+        ids = ids_of(self._topology, before, self._log)
 
         def is_outdated() -> bool:
             now = self._inputs()
             try:
-                found = input_ids(self._topology, now, self._log)
+                found = ids_of(self._topology, now, self._log)
             except UnknownTopicError:
                 # One that is gone is missed where it is read.
                 return False

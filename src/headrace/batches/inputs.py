@@ -17,8 +17,13 @@ def input_partitions(topology: Topology, application_id: str, log: TopicLog) -> 
     return {topic: counts[topic] for topic in topics_of_others(topology, application_id, read)}
 
 
-def input_ids(topology: Topology, inputs: Iterable[str], log: TopicLog) -> dict[str, str]:
-    """Returns the ids of the topics that are read, those of global tables included."""
+def input_ids(topology: Topology, application_id: str, log: TopicLog) -> dict[str, str]:
+    """Returns the ids of the topics of others that are read, global tables included."""
+    return ids_of(topology, input_partitions(topology, application_id, log), log)
+
+
+def ids_of(topology: Topology, inputs: Iterable[str], log: TopicLog) -> dict[str, str]:
+    """Returns the ids of inputs, and of the topics of global tables."""
     tables = {store.topic for store in topology.global_stores.values()}
     return {topic: log.topic_id(topic) for topic in {*inputs, *tables}}
 

@@ -30,7 +30,7 @@ from headrace.app.topics import (
     make_internal,
 )
 from headrace.batches.change_plan import ChangePlan
-from headrace.batches.inputs import check_inputs, input_ids, input_partitions
+from headrace.batches.inputs import check_inputs, input_ids
 from headrace.batches.layout import Layout
 from headrace.batches.positions import start_positions
 from headrace.batches.working_copy import discard
@@ -105,7 +105,7 @@ def plan_evolution(topology: Topology, config: StreamsConfig, log: DurableLog, o
         known.change.refuse_start(application)
     external = external_partitions(topology, application, log)
     check_sources(topology, external)
-    inputs = input_ids(topology, input_partitions(topology, application, log), log)
+    inputs = input_ids(topology, application, log)
     check_inputs(application, known.input_ids, inputs)
     wanted = tuple(internal_topics(topology, config, external))
     fingerprint, outline = Fingerprint.of(topology, external), Outline.of(topology, config, external)

@@ -24,7 +24,7 @@ from headrace.app.engine import local_engine
 from headrace.app.fingerprint import Fingerprint
 from headrace.app.streams import Streams
 from headrace.batches.change_plan import ChangePlan
-from headrace.batches.inputs import input_ids, input_partitions
+from headrace.batches.inputs import input_ids
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.change.former_partitions import with_former_partitions
 from headrace.change.growth import Growth, StoreGrowth, find_growth, refused
@@ -179,7 +179,7 @@ class _Growing:
         assert app.description is not None, "it was read before"
         fingerprint = Fingerprint.of(self._topology, external)
         outline = Outline.of(self._topology, self._config, external)
-        inputs = input_ids(self._topology, input_partitions(self._topology, app.id, self._log), self._log)
+        inputs = input_ids(self._topology, app.id, self._log)
         app.finish(replace(app.description, topology=fingerprint, input_ids=inputs, outline=outline))
         before, after = len(growth.before.tasks), len(growth.after.tasks)
         self._tell(f"application '{app.id}' had {before} tasks and has {after}")

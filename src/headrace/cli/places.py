@@ -1,4 +1,4 @@
-"""Where a command finds the log and the state of applications: the options that all commands share."""
+"""Places of the log and of applications' state, as the options that all commands share name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator gets and gives: the seam between one operation and the task that runs it."""
+"""Operators and their nodes: the seam between one operation and the task that runs it."""
 
 from __future__ import annotations
 

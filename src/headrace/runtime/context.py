@@ -1,4 +1,4 @@
-"""What a node sees of its task: the face for operators, and the contexts for user code."""
+"""Contexts, a node's view of its task: the face for operators, and the contexts for user code."""
 
 from __future__ import annotations
 

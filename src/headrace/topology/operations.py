@@ -1,4 +1,4 @@
-"""What each processor of the DSL does, as data: one frozen value per operation.
+"""Operations of the DSL's processors, as data: one frozen value per operation.
 
 The DSL writes these values into the topology, ``operators`` turns each into the code that runs. They hold functions and
 names of stores and nodes, never handles, so a topology can be pickled and shipped.

@@ -1,4 +1,4 @@
-"""What a stopped application of Kafka Streams has left, and whether it can be taken over.
+"""Legacy of a stopped application of Kafka Streams, and whether it can be taken over.
 
 Nothing is changed here. Each check names what it has found and what to do.
 """

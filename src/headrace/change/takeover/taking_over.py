@@ -11,7 +11,7 @@ from headrace.app.description import Description
 from headrace.app.fingerprint import Fingerprint
 from headrace.app.topics import check_sources, external_partitions, internal_topics
 from headrace.batches.change_plan import ChangePlan
-from headrace.batches.inputs import input_ids, input_partitions
+from headrace.batches.inputs import input_ids
 from headrace.batches.layout import Layout
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
 from headrace.change.takeover.legacy import Legacy, Tell, check_unchanged, find_legacy
@@ -118,7 +118,7 @@ def _description(layout: Layout, log: DurableLog) -> Description:
         config.application_id,
         Fingerprint.of(topology, external),
         tuple(dict.fromkeys(names)),
-        input_ids(topology, input_partitions(topology, config.application_id, log), log),
+        input_ids(topology, config.application_id, log),
     )
 
 

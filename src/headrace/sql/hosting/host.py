@@ -1,4 +1,4 @@
-"""What a server needs of whoever runs its persistent queries."""
+"""Host of persistent queries, as a server needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far queries have come in their topics, as the log knows it: the same for every host."""
+"""Progress of queries in their topics, as the log knows it: the same for every host."""
 
 from __future__ import annotations
 

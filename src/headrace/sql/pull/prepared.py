@@ -1,4 +1,4 @@
-"""What pull queries on tables have in common that differ only in their conditions: compiled once, used often."""
+"""The common part of pull queries on a table that differ only in their conditions: compiled once, used often."""
 
 from __future__ import annotations
 

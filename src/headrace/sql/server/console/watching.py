@@ -1,4 +1,4 @@
-"""What the pages show of a server: its queries with their figures, its streams and tables."""
+"""View of a server for the pages: its queries with their figures, its streams and tables."""
 
 from __future__ import annotations
 
