@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from headrace.topics.kafka import KafkaLog
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 
 LOGS = ("embedded", "kafka")
+
+# The same examples each time: a run judges a change, not its luck. HYPOTHESIS_PROFILE=default draws new ones.
+settings.register_profile("fixed", derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 def pytest_configure() -> None:

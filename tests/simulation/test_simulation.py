@@ -6,7 +6,6 @@ They run in a process of their own, whose modules are patched, and where sets ha
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +14,11 @@ import pytest
 
 from tests.simulation.rules import EMBEDDED_SWITCHES, SWITCHES
 
-SECONDS = float(os.environ.get("HEADRACE_SIMULATION_SECONDS", "60"))
-"""For histories with all rules."""
-HISTORIES = 1_500
-"""Within which a rule that is not kept shows."""
+FIRST = 20_261
+"""The same histories each time: this run judges a change. ``make soak`` looks for what nobody knows, with new seeds."""
+HISTORIES = 400
+UNTIL_FOUND = 1_500
+"""Histories within which a rule that is not kept shows."""
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -33,15 +33,15 @@ def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_everything_is_done_exactly_once() -> None:
-    done = simulate("--seconds", str(SECONDS))
+    done = simulate("--first", str(FIRST), "--histories", str(HISTORIES))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"kafka: [1-9]\d* histories", done.stdout)
-    assert re.search(r"embedded: [1-9]\d* histories", done.stdout)
+    assert f"kafka: {HISTORIES} histories" in done.stdout
+    assert f"embedded: {HISTORIES} histories" in done.stdout
 
 
 @pytest.mark.parametrize("switch", [each.name for each in (*SWITCHES, *EMBEDDED_SWITCHES)])
 def test_rule_that_is_not_kept_shows(switch: str) -> None:
-    done = simulate("--switch", switch, "--histories", str(HISTORIES), "--until-found")
+    done = simulate("--switch", switch, "--histories", str(UNTIL_FOUND), "--until-found")
     assert done.returncode == 1, done.stdout + done.stderr
 
 

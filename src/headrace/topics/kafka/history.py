@@ -109,7 +109,8 @@ class History:
             tasks = self.opened_tasks | {*_opener(value).tasks}
             return replace(self, newest=offset, opener=value, is_reset=False, opened_tasks=tasks)
         if kind == RESET:
-            tasks = frozenset(_opener(value).tasks)
+            # Those of a driver that came after whoever resets had read: they are fenced, too.
+            tasks = frozenset(self.known_tasks | {*_opener(value).tasks})
             return History(newest=offset, opener=value, is_reset=True, is_resetting=True, opened_tasks=tasks)
         incarnation = int(number) if number.isdigit() else -1
         if incarnation < self.newest:
