@@ -17,6 +17,7 @@ from headrace.spark.java import find_java
 from tests.spark.faults.machines import MASTER_HOST, on_own_machine
 
 _SPARK = Path(pyspark.__file__).parent
+_PROJECT = Path(__file__).resolve().parents[3]
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _WORKER_OPTIONS = ("--cores", "1", "--memory", "1g", "--webui-port", "0")
 
@@ -63,6 +64,8 @@ class Standalone:
             "JAVA_HOME": str(find_java().home),
             "SPARK_HOME": str(_SPARK),
             "SPARK_LOCAL_IP": host,
+            # What the image of a cluster has besides Headrace: the modules of its applications.
+            "PYTHONPATH": os.pathsep.join([str(_PROJECT), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "SPARK_DAEMON_MEMORY": "256m",
             # They have little to do but to start.
             "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
