@@ -28,8 +28,9 @@ from headrace import (
 )
 from headrace.batches import restore as restoring
 from headrace.batches import working_copy
+from headrace.batches.layout import TaskPlace
 from headrace.batches.reports import BatchReport
-from headrace.batches.working_copy import Applied
+from headrace.batches.working_copy import Applied, WorkingCopy
 from headrace.errors import LogError
 from headrace.state import SessionStore, Stores
 from headrace.state.changes import Changes
@@ -207,14 +208,20 @@ def test_a_topic_that_was_deleted_and_made_anew_is_another_one(bench: Bench) -> 
     assert values(again.rows("totals")) == {"x": 3}
 
 
+def follow(bench: Bench, place: TaskPlace, copy: WorkingCopy) -> None:
+    """Brings a copy to where its changelogs end."""
+    journal = bench.log.task_journal("app", 0, place.name, [])
+    for _ in restoring.follow_changelogs(bench.layout, place, journal, bench.log, copy):
+        """Page by page."""
+
+
 @pytest.mark.parametrize("others_have_gone_on", [False, True])
 def test_a_standby_copy_from_before_a_reset_is_built_anew(bench: Bench, *, others_have_gone_on: bool) -> None:
     """On Kafka a reset empties changelogs and keeps them, so that offsets go on; machines have their copies still."""
     run_batches(bench, "one", [("a", 1, 10), ("b", 2, 20)])
     (place,) = bench.layout.tasks
     copy = bench.layout.copy_of(place, bench.directory / "two")
-    for _ in restoring.follow_changelogs(bench.layout, place, bench.log, copy):
-        """Up to date: it has applied everything up to where the changelog ends."""
+    follow(bench, place, copy)
     copy.close()
     target = (bench.changelog("totals"), 0)
     bench.log.reset_application("app")
@@ -226,6 +233,49 @@ def test_a_standby_copy_from_before_a_reset_is_built_anew(bench: Bench, *, other
     again = bench.driver("two")
     again.run()
     assert values(again.rows("totals")) == ({"a": 5, "c": 4} if others_have_gone_on else {"a": 5})
+
+
+def test_a_standby_copy_that_follows_over_a_reset_keeps_nothing_from_before(bench: Bench) -> None:
+    run_batches(bench, "one", [("a", 1, 10), ("b", 2, 20)])
+    (place,) = bench.layout.tasks
+    copy = bench.layout.copy_of(place, bench.directory / "two")
+    follow(bench, place, copy)
+    bench.log.reset_application("app")
+    bench.log.delete_records(bench.log.end_offsets([(bench.changelog("totals"), 0)]))
+    bench.log.begin_at("app", bench.log.end_offsets([("in", 0)]))
+    run_batches(bench, "one", [("c", 4, 30)])
+    follow(bench, place, copy)
+    copy.close()
+    bench.write("in", ("a", 5, 40))
+    again = bench.driver("two")
+    again.run()
+    assert values(again.rows("totals")) == {"a": 5, "c": 4}
+
+
+def test_offsets_of_a_changelog_are_not_taken_for_those_of_one_that_is_made_anew(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_batches(bench, "one", [("a", 1, 10), ("b", 2, 20)])
+    (place,) = bench.layout.tasks
+    changelog, topic_id = bench.changelog("totals"), bench.log.topic_id
+
+    def make_anew(topic: str) -> str:
+        monkeypatch.undo()
+        configs = bench.log.describe_topic(topic).configs
+        bench.log.delete_topic(topic)
+        bench.log.create_topic(topic, partitions=1, configs=configs)
+        return topic_id(topic)
+
+    monkeypatch.setattr(bench.log, "topic_id", make_anew)
+    copy = bench.layout.copy_of(place, bench.directory / "two")
+    follow(bench, place, copy)
+    copy.close()
+    run_batches(bench, "one", [("x", 3, 30), ("y", 4, 40)])
+    assert bench.log.end_offsets([(changelog, 0)]) == {(changelog, 0): 2}
+    bench.write("in", ("x", 1, 50))
+    again = bench.driver("two")
+    again.run()
+    assert values(again.rows("totals")) == {"x": 4, "y": 4}
 
 
 def test_a_copy_that_is_behind_the_beginning_of_its_topic_is_built_anew(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from headrace.runtime.collector_pause import collector_paused
 from headrace.state.changes import Changes
 from headrace.state.environment import IN_MEMORY
 from headrace.state.overlay import OverlayEngine
-from headrace.topics.journal import TaskHead
+from headrace.topics.journal import TaskHead, TaskJournal
 from headrace.topics.log import Raw, TopicLog, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -67,23 +67,43 @@ def restore_task(
     ]
 
 
-def find_restores(layout: Layout, place: TaskPlace, log: TopicLog, copy: WorkingCopy) -> list[StoreRestore]:
+def find_restores(
+    layout: Layout, place: TaskPlace, journal: TaskJournal, log: TopicLog, copy: WorkingCopy
+) -> list[StoreRestore]:
     """Returns what a copy lacks of the changelogs as they end now; one that cannot be used is emptied."""
-    parts = _parts(layout, place, None, log)
-    starts = _starts(parts, copy, log)
+    parts, starts = _plan_ahead(layout, place, journal, log, copy)
     return [_progress(part, starts, starts[part.store]) for part in parts if starts[part.store] < part.end]
 
 
-def follow_changelogs(layout: Layout, place: TaskPlace, log: TopicLog, copy: WorkingCopy) -> Iterator[StoreRestore]:
+def follow_changelogs(
+    layout: Layout, place: TaskPlace, journal: TaskJournal, log: TopicLog, copy: WorkingCopy
+) -> Iterator[StoreRestore]:
     """Brings a copy to the ends of its changelogs, page by page; yields how far the store of each page is."""
-    parts = _parts(layout, place, None, log)
-    starts = _starts(parts, copy, log)
+    if all(copy.applied(part.store) == Applied(part.topic_id, part.end) for part in _parts(layout, place, None, log)):
+        copy.note_current()
+        return
+    parts, starts = _plan_ahead(layout, place, journal, log, copy)
     try:
         for part, reached, count in _restore(layout, parts, starts, log, copy, {}):
             yield _progress(part, starts, reached, count)
         copy.note_current()
     finally:
         copy.note_restoring(0)
+
+
+def _plan_ahead(
+    layout: Layout, place: TaskPlace, journal: TaskJournal, log: TopicLog, copy: WorkingCopy
+) -> tuple[list[_Part], dict[str, int]]:
+    """Returns what a task that runs elsewhere, or not yet, is restored from, and from where each of that is to be read.
+
+    Its lineage is looked at first: what a reset cuts off meanwhile can then not be taken for what comes after it.
+    """
+    record = journal.look()
+    if record is None:
+        return [], {}
+    copy.belong_to(record.lineage)
+    parts = _parts(layout, place, None, log)
+    return parts, _starts(parts, copy, log)
 
 
 def _progress(part: _Part, starts: Mapping[str, int], position: int, records: int = 0) -> StoreRestore:
@@ -119,6 +139,8 @@ def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLo
         for store, topic in place.changelogs.items()
         if head is not None or (store in layout.changelogs and layout.kinds[store] != IN_MEMORY)
     }
+    # Before the offsets: those of a topic that is made anew meanwhile must not be taken for the old one's.
+    ids = {target: log.topic_id(target[0]) for target in targets.values()}
     begins = log.begin_offsets(targets.values())
     ends = log.end_offsets(targets.values()) if head is None else head.ends
     record = None if head is None else head.record
@@ -129,7 +151,7 @@ def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLo
         end = ends[target] if store in layout.changelogs else positions.get(target, begins[target])
         if head is not None and record is None:
             end = begins[target]
-        found.append(_Part(store, target, log.topic_id(target[0]), begins[target], end))
+        found.append(_Part(store, target, ids[target], begins[target], end))
     return found
 
 

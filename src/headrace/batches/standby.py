@@ -27,10 +27,14 @@ class StandbyCopy:
     def __init__(self, application: Application, place: TaskPlace) -> None:
         self._application = application
         self._place = place
-        self._copy = application.layout.copy_of(place, application.directory)
+        layout = application.layout
+        self._journal = application.log.task_journal(
+            application.id, application.incarnation, place.name, layout.own_changelogs(place)
+        )
+        self._copy = layout.copy_of(place, application.directory)
         self._over = threading.Event()
         try:
-            found = find_restores(application.layout, place, application.log, self._copy)
+            found = find_restores(layout, place, self._journal, application.log, self._copy)
         except BaseException:
             self._copy.close()
             raise
@@ -54,7 +58,7 @@ class StandbyCopy:
         layout, log = self._application.layout, self._application.log
         while not self._over.is_set():
             try:
-                for each in follow_changelogs(layout, self._place, log, self._copy):
+                for each in follow_changelogs(layout, self._place, self._journal, log, self._copy):
                     before = self._restores.get(each.store)
                     if before is not None:
                         each = each._replace(start=before.start, records=before.records + each.records)

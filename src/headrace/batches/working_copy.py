@@ -228,6 +228,8 @@ class _EnginePart:
         return open_store(self._kind, self._directory, self._config)
 
     def wipe(self) -> None:
+        if self.environment.engine(OWN).get(_OPENER) != self._opener:
+            raise self._taken()
         self.close()
         _delete(self._directory)
         self._open()
@@ -255,13 +257,15 @@ class _EnginePart:
         changes = {store: each for store, engine in self._settled.items() if (each := engine.changes())}
         own = {OWN: Changes(rows={_STATE: msgspec.msgpack.encode(state)})}
         if not self.environment.apply_if(_OPENER, self._opener, changes, own):
-            message = f"the working copy '{self._directory}' was opened by another process; it goes on there"
-            raise CopyTakenError(message)
+            raise self._taken()
         self.state = state
         for engine in self._settled.values():
             engine.rollback()
         self._sealed()
         self._due = time.monotonic() + _WRITE_EVERY_S
+
+    def _taken(self) -> CopyTakenError:
+        return CopyTakenError(f"the working copy '{self._directory}' was opened by another process; it goes on there")
 
     def _sealed(self) -> None:
         if self._seal is not None:

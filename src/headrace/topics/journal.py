@@ -167,6 +167,10 @@ class TaskJournal(Protocol):
         """
         ...
 
+    def look(self) -> TaskRecord | None:
+        """Returns what the task has committed last, as far as it can be seen; nobody is disturbed."""
+        ...
+
     def commit(self, record: TaskRecord, written: Written, edges: Sequence[EdgeBlob]) -> Receipt:
         """Commits what the task has done in a batch, or stages it for the driver to commit.
 

@@ -101,15 +101,22 @@ class EmbeddedTaskJournal:
 
     def open(self) -> TaskHead:
         # The ends of changelogs and the record belong together, so they are read in one transaction.
-        def look(tables: Tables) -> TaskHead:
+        def head_of(tables: Tables) -> TaskHead:
             application = tables.application(self._application) or Application()
             check_owner(self._application, self._incarnation, application)
-            record = tables.task_record(self._application, self._task)
             ends = {target: tables.partition(target)[1].end for target in self._changelogs}
-            return TaskHead(None if record is None else TaskRecord.unpack(record), ends)
+            return TaskHead(self._record(tables), ends)
 
-        head: TaskHead = self._read(look)
+        head: TaskHead = self._read(head_of)
         return head
+
+    def look(self) -> TaskRecord | None:
+        found: TaskRecord | None = self._read(self._record)
+        return found
+
+    def _record(self, tables: Tables) -> TaskRecord | None:
+        record = tables.task_record(self._application, self._task)
+        return None if record is None else TaskRecord.unpack(record)
 
     def commit(self, record: TaskRecord, written: Written, edges: Sequence[EdgeBlob]) -> Receipt:
         stage = StageWriter(self._staging, self._topic, self._application, self._incarnation, self._task, record)
