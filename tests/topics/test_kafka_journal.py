@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from secrets import token_hex
+from typing import Any
 
 import pytest
 
@@ -471,6 +472,25 @@ def test_application_that_another_process_has_reset_has_no_batch(kafka: KafkaLog
     assert kafka.last_batch("app") is not None
     other.reset_application("app")
     assert kafka.last_batch("app") is None
+
+
+def test_history_that_is_cut_off_while_it_is_read_is_read_to_its_new_end(
+    kafka: KafkaLog, other: KafkaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka.create_topic("in", partitions=2)
+    journal = kafka.open_journal("app", TASKS)
+    run_batch(kafka, journal, 0)
+    other.reset_application("app", ["in"])
+    begin_offsets = administration.Administration.begin_offsets
+
+    def reset_again(self: administration.Administration, targets: Any) -> Any:
+        monkeypatch.undo()
+        other.reset_application("app", ["in"])
+        return begin_offsets(self, targets)
+
+    monkeypatch.setattr(administration.Administration, "begin_offsets", reset_again)
+    with pytest.raises(FencedError, match="it was reset"):
+        kafka.task_journal("app", journal.incarnation, "0_0", []).open()
 
 
 def test_at_least_once_writes_what_is_run_again_again(kafka: KafkaLog) -> None:

@@ -37,7 +37,11 @@ def _read_on(reading: KnownHistory, clients: Clients, administration: Administra
         reading.topic_id, reading.position, reading.history = topic_id, 0, History()
     if end == reading.position:
         return
-    reading.position = max(reading.position, administration.begin_offsets([target])[target])
+    begin = administration.begin_offsets([target])[target]
+    if begin > reading.position:
+        # Cut off. What it was cut off for lies there now, perhaps behind the end as it was before.
+        reading.position = begin
+        end = administration.end_offsets([target], stable=True)[target]
     while reading.position < end:
         found = read_range(clients, administration, target, reading.position, end, _RECORDS, _BYTES, keep=False)
         for offset, _, key, value, _ in found:
