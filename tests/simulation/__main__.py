@@ -23,6 +23,7 @@ from tests.simulation.run_history import RUNS, Result, run_histories, run_histor
 
 _MOST_VIOLATIONS = 10
 _SECONDS = 60.0
+_TELL_EVERY_S = 60.0
 
 
 def main() -> int:
@@ -58,6 +59,7 @@ def main() -> int:
 def _run(log: str, first: int, until: float, options: argparse.Namespace) -> int:
     switch = None if options.switch is None else BY_NAME[options.switch]
     begun, count, steps, batches, violations = time.monotonic(), 0, 0, 0, 0
+    told = begun
     for result in run_histories(log, _seeds(first, until, options.histories), switch):
         count, steps, batches = count + 1, steps + result.steps, batches + result.batches
         if result.violation is not None:
@@ -65,6 +67,9 @@ def _run(log: str, first: int, until: float, options: argparse.Namespace) -> int
             _tell(log, result, options.switch)
             if violations >= _MOST_VIOLATIONS or options.until_found:
                 break
+        if time.monotonic() - told > _TELL_EVERY_S:
+            told = time.monotonic()
+            print(f"  {log}: {count} histories so far, {violations} violations", flush=True)
     minutes = (time.monotonic() - begun) / 60
     print(
         f"{log}: {count} histories, {count / minutes:.0f} a minute; {batches} micro-batches, {steps} steps; "
