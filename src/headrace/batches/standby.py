@@ -17,7 +17,7 @@ from headrace.batches.working_copy import WorkingCopy
 
 logger = logging.getLogger(__name__)
 
-_LOOK_S = 0.5
+_LOOK_S = 1.0
 """Pause between two looks at changelogs that have nothing new."""
 
 

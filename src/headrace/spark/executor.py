@@ -148,8 +148,18 @@ class SparkExecutor:
     def _keep_standbys(self, orders: Orders, locations: Mapping[str, list[str]], demand: Demand) -> Answers:
         with self._lock:
             payloads = dict(self._payloads)
+            replicas = {
+                digest: self._applications[key].layout.config.num_standby_replicas
+                for key, digest in self._digests.items()
+            }
         return run_standby_job(
-            self._context, orders, locations, demand.slots, directory=str(self._affinity), payloads=payloads
+            self._context,
+            orders,
+            locations,
+            demand.slots,
+            replicas=replicas,
+            directory=str(self._affinity),
+            payloads=payloads,
         )
 
     def _explained(self, error: BaseException) -> StreamsError:

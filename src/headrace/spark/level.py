@@ -88,12 +88,10 @@ class SlotWork(msgspec.Struct, array_like=True, tag=True):
 class StandbyWork(msgspec.Struct, array_like=True, tag=True):
     """The copies of one slot that runs on another machine, as they are handed from one worker to another."""
 
-    digests: Sequence[str]
-    """Of the payloads of all applications."""
     slot: int
     slots: int
-    rank: int | None
-    """Of the copies: those applications keep it that want more standbys than this; None to close them all."""
+    digests: Sequence[str]
+    """Of the payloads of applications whose copies are kept; those of others are closed."""
     payloads: Mapping[str, bytes] = {}
     """Applications that the other one does not know, by digest."""
 
@@ -240,11 +238,9 @@ class Worker:
     def _stand_by(self, work: StandbyWork) -> int | None:
         self._spread_over(work.slots)
         lags: list[int | None] = [0]
-        for digest in work.digests:
-            application, runner = self._runners[digest]
-            is_wanted = work.rank is not None and work.rank < application.layout.config.num_standby_replicas
+        for digest, (_, runner) in self._runners.items():
             for place in self._places(digest, work.slot):
-                if is_wanted:
+                if digest in work.digests:
                     lags.append(runner.follow(place))
                 else:
                     runner.let_go(place)

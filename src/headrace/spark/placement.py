@@ -184,7 +184,7 @@ class Placement:
         """Returns what each host is to keep of slots that run elsewhere, and to close."""
         active = self._assignment.active
         orders: dict[str, dict[int, int | None]] = {
-            host: {slot: None for slot in slots if slot in active and active[slot].host != host}
+            host: {slot: None for slot in slots if slot not in active or active[slot].host != host}
             for host, slots in self._held.items()
         }
         for slot, host, rank in self._assignment.copies():

@@ -29,9 +29,7 @@ Answers: TypeAlias = Mapping[tuple[int, str], int]
 
 class _MachineOrder(msgspec.Struct, array_like=True):
     host: str
-    ranks: dict[int, int | None]
-    slots: int
-    digests: list[str]
+    work: list[StandbyWork]
 
 
 # Any: pyspark's Broadcast is generic in what it carries.
@@ -41,12 +39,23 @@ def run_standby_job(
     locations: Mapping[str, Sequence[str]],
     slots: int,
     *,
+    replicas: Mapping[str, int],
     directory: str,
     payloads: Mapping[str, Any],
 ) -> Answers:
-    """Runs the job. ``locations`` are executors on each host, ``directory`` is where workers find each other."""
+    """Runs the job.
+
+    ``locations`` are executors on each host. ``replicas`` says how many standbys an application wants, by the digest of
+    its payload. ``directory`` is where workers on the driver's machine find each other.
+    """
     hosts = list(orders)
-    given = [_MachineOrder(host, dict(orders[host]), slots, list(payloads)) for host in hosts]
+    given = [
+        _MachineOrder(
+            host,
+            [StandbyWork(slot, slots, _digests_that_want(rank, replicas)) for slot, rank in orders[host].items()],
+        )
+        for host in hosts
+    ]
     properties = {_ORDERS_PROPERTY: msgspec.json.encode(given).decode()}
     job = StagedJob(context, [_StandbyStage(directory, payloads)], len(hosts))
     description = f"standby copies on {len(hosts)} machines"
@@ -56,6 +65,10 @@ def run_standby_job(
         host, lags = msgspec.msgpack.decode(data, type=tuple[str, dict[int, int | None]])
         answers |= {(slot, host): lag for slot, lag in lags.items() if lag is not None}
     return answers
+
+
+def _digests_that_want(rank: int | None, replicas: Mapping[str, int]) -> list[str]:
+    return [] if rank is None else [digest for digest, count in replicas.items() if rank < count]
 
 
 class _StandbyStage:
@@ -76,10 +89,7 @@ class _StandbyStage:
             # A location is only a preference: on another machine there is nothing to do.
             return
         worker = this_worker(self._directory)
-        lags = {
-            slot: self._kept(worker, StandbyWork(order.digests, slot, order.slots, rank))
-            for slot, rank in order.ranks.items()
-        }
+        lags = {work.slot: self._kept(worker, work) for work in order.work}
         yield Sent(1, number, msgspec.msgpack.encode((order.host, lags)))
 
     def _kept(self, worker: Worker, work: StandbyWork) -> int | None:
@@ -93,7 +103,7 @@ class _StandbyStage:
             if is_served(noted):
                 # It has other work to do. A second process must not take its copies.
                 return None
-        if work.rank is None and not is_here:
+        if not work.digests and not is_here:
             return 0
         lag = worker.stand_by_here(work, self._payloads)
         if not is_here:
