@@ -152,15 +152,19 @@ class SparkExecutor:
                 digest: self._applications[key].layout.config.num_standby_replicas
                 for key, digest in self._digests.items()
             }
-        return run_standby_job(
-            self._context,
-            orders,
-            locations,
-            demand.slots,
-            replicas=replicas,
-            directory=str(self._affinity),
-            payloads=payloads,
-        )
+        try:
+            return run_standby_job(
+                self._context,
+                orders,
+                locations,
+                demand.slots,
+                replicas=replicas,
+                directory=str(self._affinity),
+                payloads=payloads,
+            )
+        except Exception as error:
+            message = f"Spark could not run the standby job: {reason(error)}"
+            raise StreamsError(message) from error
 
     def _explained(self, error: BaseException) -> StreamsError:
         code = jvm_exit_code(error)

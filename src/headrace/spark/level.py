@@ -11,6 +11,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -184,7 +185,7 @@ class Worker:
         self._count = 0
         """Slots over which tasks are spread."""
         self._opened: dict[str, int | None] = {}
-        """Keys of slots whose tasks are open here, or their standby copies, with the slot that they let run."""
+        """Keys of work that is done here; with the slot, if it is the slot's own."""
         self._server = WorkServer(
             directory, self._do_for_other, self._busy, knows=self._opened.__contains__, on_refused=self._make_way
         )
@@ -250,8 +251,11 @@ class Worker:
     def _make_way(self, key: str) -> None:
         """Closes standby copies of a slot that another process is to run, because this one has other work."""
         slot = self._opened.get(key)
-        if slot is not None:
-            for digest, (_, runner) in list(self._runners.items()):
+        if slot is None:
+            return
+        for digest, (_, runner) in list(self._runners.items()):
+            # Whoever does the other work may be about to close it.
+            with suppress(KeyError):
                 for place in self._places(digest, slot):
                     runner.close_standby(place)
 

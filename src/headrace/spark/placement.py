@@ -41,9 +41,9 @@ Keep: TypeAlias = Callable[[Orders, Mapping[str, list[str]], Demand], Answers]
 
 
 class Placement:
-    """Follows the executors of a cluster; ``look`` lists them, ``keep`` runs the standby job.
+    """Follows the executors of a cluster: ``look`` lists them, ``is_alive`` asks for one, ``keep`` runs the job.
 
-    With executors in the driver's own process nothing is ever noted, and nothing is done.
+    Where the driver's own process runs the tasks, nothing is ever noted, and nothing is done.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Placement:
         self._assignment = Assignment()
         self._assigned_at = 0.0
         self._told: Orders = {}
-        """What hosts were asked to keep, and have answered."""
+        """What hosts have been told; they are told again when it is time to ask."""
         self._ask_at = 0.0
         self._pause_s = _LOOK_S
         self._over = threading.Event()
@@ -118,9 +118,10 @@ class Placement:
 
     def start(self) -> None:
         """Looks after executors and copies from now on, in a thread of its own."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="headrace-placement", daemon=True)
-            self._thread.start()
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="headrace-placement", daemon=True)
+                self._thread.start()
 
     def _run(self) -> None:
         while not self._over.wait(_LOOK_S):
@@ -167,10 +168,8 @@ class Placement:
         rules = Rules(
             self._demanded.standby_replicas, self._config.max_warmup_replicas, self._config.acceptable_recovery_lag
         )
-        before, self._assignment = (
-            self._assignment,
-            assign(self._last, self._executors, self._lags, self._demanded.stateful, rules),
-        )
+        before = self._assignment
+        self._assignment = assign(self._last, self._executors, self._lags, self._demanded.stateful, rules)
         self._assigned_at = self._clock()
         for slot, executor in self._assignment.active.items():
             origin = before.active.get(slot)

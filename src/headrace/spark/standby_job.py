@@ -7,16 +7,20 @@ once the slot moves to its machine.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 from pyspark import SparkContext, TaskContext
 
+from headrace.errors import ProcessorStateError
 from headrace.spark.affinity import is_served, read_note, write_note
 from headrace.spark.jobs import Sent, StagedJob
 from headrace.spark.level import StandbyWork, Worker, hand_over_work, slot_key, standby_key, this_worker
 from headrace.spark.worker_start import executor_location, host_and_id
+
+logger = logging.getLogger(__name__)
 
 _ORDERS_PROPERTY = "headrace.standbys"
 """Local property of the job in which each task finds what its machine is to keep."""
@@ -97,7 +101,11 @@ class _StandbyStage:
         noted = read_note(worker.directory, slot_key(work.slot))
         is_here = noted == worker.address
         if noted is not None and not is_here:
-            answer = hand_over_work(noted, standby_key(work.slot), work, self._payloads)
+            try:
+                answer = hand_over_work(noted, standby_key(work.slot), work, self._payloads)
+            except ProcessorStateError as error:
+                logger.warning("the copies of slot %d cannot be kept: %s", work.slot, error)
+                return None
             if answer is not None:
                 return msgspec.msgpack.decode(answer, type=int | None)
             if is_served(noted):

@@ -5,8 +5,7 @@ last process has ended. Meanwhile its input grows, functions fail, workers and e
 late, all of it is frozen and deposed by another one, working copies are damaged, the disk is full for a while, and a
 standalone cluster loses a worker and gets another one. With ``--log kafka`` its broker is restarted, too, others leave
 transactions open, and machines come and are lost that share no directory, with standby copies and with warm-up copies
-alone. In the end its output is compared with that of a run
-that nobody disturbs, and with what Python finds itself.
+alone. In the end its output is compared with that of a run that nobody disturbs, and with what Python finds itself.
 """
 
 from __future__ import annotations
