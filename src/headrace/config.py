@@ -134,9 +134,15 @@ class StreamsConfig:
     num_stream_threads: int = setting(1, "num.stream.threads", Kind.NUMBER, minimum=1)
     """How many tasks run at once in this process, where the host leaves that to us."""
     num_standby_replicas: int = setting(0, "num.standby.replicas", Kind.NUMBER, minimum=0)
-    """How many further copies of each store are kept up to date."""
+    """How many further copies of each store are kept up to date: on other machines of the cluster, and by views."""
     acceptable_recovery_lag: int = setting(10_000, "acceptable.recovery.lag", Kind.NUMBER, minimum=0)
     """How many changelog records a task may lack and still count as restored; it reads them when it runs."""
+    max_warmup_replicas: int = setting(2, "max.warmup.replicas", Kind.NUMBER, minimum=1)
+    """How many slots warm up at once on machines that they will move to, besides standbys."""
+    probing_rebalance_interval: timedelta = setting(
+        timedelta(minutes=10), "probing.rebalance.interval.ms", Kind.DURATION, minimum=1000
+    )
+    """How often it is looked whether copies that were warmed up are caught up, so that slots move to them."""
     replication_factor: int = setting(-1, "replication.factor", Kind.NUMBER, minimum=-1)
     """Replicas of internal topics; -1 leaves it to the broker."""
 

@@ -45,6 +45,8 @@ class Machines:
     """That what a level has sent is lost, and its tasks are run again."""
     run_behind_failures: bool = False
     """Rule 13 is switched off."""
+    standbys: float = 0.0
+    """That after a batch a worker keeps a standby copy of a task, or closes what it has of it."""
     decide: Callable[[Plan], None] | None = None
     """Rule 4 is switched off: the driver looks what was committed."""
 
@@ -132,6 +134,8 @@ class SimulatedExecutor:
         reports = [result.report for result in results.values()]
         if failure is None:
             reports += [self._restore(task) for task in plan.restores]
+        while machines.standbys and self._scheduler.chance(machines.standbys):
+            self._stand_by(application.layout.tasks)
         return Outcome(reports, failure)
 
     def _run_level(
@@ -217,6 +221,31 @@ class SimulatedExecutor:
             message = f"task {task} could not be restored"
             raise StreamsError(message)
         return found[0]
+
+    def _stand_by(self, places: Sequence[TaskPlace]) -> None:
+        """Lets a worker that has nothing to do follow a task, whoever runs it, or let it go; nobody waits for that."""
+        rng = self._scheduler.rng
+        free = [each for each in self._workers if not each.process.is_dead and not each.is_busy]
+        if not free:
+            return
+        place, worker, keeps = rng.choice(places), rng.choice(free), rng.random() < 0.7
+        worker.is_busy = True
+
+        def run() -> None:
+            try:
+                runner = self._runner(worker)
+                if keeps:
+                    runner.follow(place)
+                else:
+                    runner.let_go(place)
+            except StreamsError as error:
+                self._scheduler.note(worker.process, f"{place.name} is not followed: {error}")
+            except Exception as error:
+                self._scheduler.fail(error)
+            worker.is_busy = False
+            self._changed.wake()
+
+        worker.process.spawn(run, f"{'follow' if keeps else 'let go'} {place.name}")
 
     def _choose(self, place: TaskPlace) -> Worker:
         known = self._of.get(place.name)

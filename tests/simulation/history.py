@@ -70,6 +70,8 @@ class Setup:
     driver_decides: bool = False
     recreates: bool = False
     """Whether a reset deletes changelogs and makes them anew, as other tools do."""
+    standbys: float = 0.0
+    """That a worker keeps a standby copy of a task, or lets it go, after a batch."""
     run_behind_failures: bool = False
 
     @classmethod
@@ -112,12 +114,13 @@ class Setup:
             away=sometimes(0.3, 0.3),
             compaction=sometimes(0.6, 0.5),
             recreates=rng.random() < 0.3,
+            standbys=sometimes(0.7, 0.5),
         )
 
     def with_switch(self, switch: Switch) -> Setup:
         """Returns the setup in which a rule that is not kept shows sooner."""
         rates = replace(self.rates, **{n: max(v, getattr(self.rates, n)) for n, v in switch.rates.items()})
-        return replace(self, rates=rates, **switch.setup)
+        return replace(self, rates=rates, standbys=0.0, **switch.setup)
 
 
 class History(ABC):
@@ -305,6 +308,7 @@ class History(ABC):
             setup.speculation,
             setup.lost_results,
             run_behind_failures=setup.run_behind_failures,
+            standbys=setup.standbys,
             decide=self.decide if setup.driver_decides else None,
         )
         number, program = len(self.drivers), topology(in_memory=setup.in_memory)

@@ -169,12 +169,12 @@ while len(executors) < 2:
     # Until both executors are there.
     executors = sorted({each.decode().split()[1] for each in job.run({}, "a batch")})
 for places in (executors, executors[::-1], executors) * 3:
-    found = sorted(each.decode() for each in job.run({}, "a batch", places))
+    found = sorted(each.decode() for each in job.run({}, "a batch", [[place] for place in places]))
     assert found == [f"{stage}/{slot} {places[slot]}" for stage in (0, 1) for slot in (0, 1)], (places, found)
 arguments = Path(f"/proc/{context._gateway.proc.pid}/cmdline").read_text()
 assert "authenticate=true" in arguments and context.getConf().get("spark.authenticate.secret") not in arguments
 # An executor that is gone keeps nobody waiting.
-job.run({}, "a batch", ["executor_127.0.0.1_77", None])
+job.run({}, "a batch", [["executor_127.0.0.1_77", "127.0.0.9"], []])
 close_context(context)
 """
 

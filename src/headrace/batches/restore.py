@@ -106,6 +106,22 @@ def _plan_ahead(
     return parts, _starts(parts, copy, log)
 
 
+def count_unfollowed(layout: Layout, place: TaskPlace, log: TopicLog) -> int:
+    """Returns how many records a task reads for stores of which no copy can be kept by following changelogs."""
+    targets = [
+        (topic, place.id.partition) for store, topic in place.changelogs.items() if not _is_followed(layout, store)
+    ]
+    if not targets:
+        return 0
+    begins, ends = log.begin_offsets(targets), log.end_offsets(targets)
+    return sum(ends[target] - begins[target] for target in targets)
+
+
+def _is_followed(layout: Layout, store: str) -> bool:
+    """Returns whether a copy can follow: rows in memory end with their process, and a topic that is read runs ahead."""
+    return store in layout.changelogs and layout.kinds[store] != IN_MEMORY
+
+
 def _progress(part: _Part, starts: Mapping[str, int], position: int, records: int = 0) -> StoreRestore:
     return StoreRestore(part.store, *part.target, starts[part.store], position, part.end, records)
 
@@ -137,7 +153,7 @@ def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLo
     targets = {
         store: (topic, place.id.partition)
         for store, topic in place.changelogs.items()
-        if head is not None or (store in layout.changelogs and layout.kinds[store] != IN_MEMORY)
+        if head is not None or _is_followed(layout, store)
     }
     # Before the offsets: those of a topic that is made anew meanwhile must not be taken for the old one's.
     ids = {target: log.topic_id(target[0]) for target in targets.values()}

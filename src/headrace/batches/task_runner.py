@@ -108,19 +108,56 @@ class TaskRunner:
         """
         if place.name in self._live or not place.changelogs:
             return TaskReport(place.name, lag=0)
-        standby = self._standbys.get(place.name)
-        if standby is None:
-            try:
-                standby = StandbyCopy(self._application, place)
-            except StreamsError as error:
-                logger.warning("the copy of task %s cannot be restored ahead: %s", place.name, error)
-                return TaskReport(place.name, lag=0)
+        standby = self._standbys.get(place.name) or StandbyCopy(self._application, place)
+        try:
+            standby.open()
+        except StreamsError as error:
+            logger.warning("the copy of task %s cannot be restored ahead: %s", place.name, error)
+            return TaskReport(place.name, lag=0)
+        if place.name not in self._standbys:
             if standby.lag <= self._application.layout.config.acceptable_recovery_lag:
                 standby.close()
             else:
                 self._standbys[place.name] = standby
                 standby.start()
         return TaskReport(place.name, lag=standby.lag, restores=standby.restores)
+
+    def follow(self, place: TaskPlace) -> int | None:
+        """Keeps a standby copy of a task that runs elsewhere; tells how much the task would restore here.
+
+        None says that this is not known yet. A copy that does not follow any more is opened anew.
+        """
+        if not place.changelogs:
+            self.let_go(place)
+            return 0
+        self._close_live(place)
+        standby = self._standbys.get(place.name)
+        if standby is None or standby.has_failed:
+            self.let_go(place)
+            standby = self._standbys[place.name] = StandbyCopy(self._application, place)
+            standby.start()
+        return standby.distance
+
+    def let_go(self, place: TaskPlace) -> None:
+        """Closes what is open of a task that runs elsewhere, and of which no copy is wanted here."""
+        self._close_live(place)
+        self.close_standby(place)
+
+    def _close_live(self, place: TaskPlace) -> None:
+        live = self._live.pop(place.name, None)
+        if live is not None:
+            live.close(write=True)
+
+    def close_standby(self, place: TaskPlace) -> None:
+        """Closes the standby copy of a task, so that another process can take it over; from any thread."""
+        standby = self._standbys.pop(place.name, None)
+        if standby is not None:
+            standby.close()
+
+    def close_standbys(self) -> None:
+        """Closes all standby copies."""
+        while self._standbys:
+            self._standbys.popitem()[1].close()
 
     def _take(self, place: TaskPlace, plan: Plan, attempt: int) -> LiveTask | TaskResult:
         """Returns the task as it was left by the last batch, or builds it from the log, or what it has committed."""
@@ -135,9 +172,7 @@ class TaskRunner:
                     live.close()
             if is_current:
                 return live
-        standby = self._standbys.pop(place.name, None)
-        if standby is not None:
-            standby.close()
+        self.close_standby(place)
         application = self._application
         directory = application.directory / place.name
         if attempt > 0 and died_in(directory, plan.batch_id):
@@ -285,8 +320,7 @@ class TaskRunner:
         # One by one: if this is interrupted, it goes on with the next.
         while self._live:
             self._live.popitem()[1].close(write=True)
-        while self._standbys:
-            self._standbys.popitem()[1].close()
+        self.close_standbys()
         if self._tables is not None:
             tables, self._tables = self._tables, None
             tables.close()

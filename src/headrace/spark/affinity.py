@@ -84,6 +84,7 @@ class WorkServer:
 
     ``run`` is called with a key and the work, in a thread of this server, with ``busy`` held; its result is the answer.
     It raises WorkFailedError with a failure that the asker understands. ``knows`` says whether work of a key is taken.
+    ``on_refused`` is called with the key of work that is refused because of other work, before the asker is told.
     """
 
     def __init__(
@@ -93,9 +94,11 @@ class WorkServer:
         busy: threading.Lock,
         *,
         knows: Callable[[str], bool] = lambda key: True,
+        on_refused: Callable[[str], None] = lambda key: None,
     ) -> None:
         self._run = run
         self._knows = knows
+        self._on_refused = on_refused
         self._busy = busy
         self._asker = threading.local()
         self._listening, path = _listen(directory)
@@ -138,6 +141,7 @@ class WorkServer:
                 asker.settimeout(_HELLO_S)
                 key = _receive(asker, _Kind.KEY, _LONGEST_KEY).decode()
                 if not self._busy.acquire(blocking=False):
+                    self._on_refused(key)
                     _send(asker, _Kind.REFUSED)
                     return
                 try:
@@ -204,6 +208,17 @@ def hand_over(address: str, key: str, work: bytes) -> bytes | None:
     said = answer.decode(errors="replace") if kind is _Kind.BROKEN else f"it answers with {kind.name}"
     message = f"the work of '{key}' failed in another process:\n{said}"
     raise ProcessorStateError(message)
+
+
+def is_served(address: str) -> bool:
+    """Returns whether there is a process at an address, whatever it is doing."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_HELLO_S)
+        try:
+            probe.connect(address)
+        except OSError:
+            return False
+    return True
 
 
 def write_note(directory: Path, key: str, address: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,15 @@ from headrace.batches.reports import Outcome, TaskReport
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
 from headrace.private_directory import make_private, own_temporary_directory
+from headrace.spark.cluster import Cluster
 from headrace.spark.context import close_context, open_context, slots
 from headrace.spark.failures import reason
 from headrace.spark.jobs import StagedJob
 from headrace.spark.jvm import jvm_exit_code
-from headrace.spark.level import PLANS_PROPERTY, Failed, Level, Located, Planned, Row, unpack_rows
+from headrace.spark.level import PLANS_PROPERTY, Failed, Level, Located, Planned, Row, slots_of, unpack_rows
 from headrace.spark.payload import Payload
-from headrace.spark.worker_start import executor_id
+from headrace.spark.placement import Demand, Placement
+from headrace.spark.standby_job import Answers, Orders, run_standby_job
 
 
 class SparkExecutor:
@@ -45,8 +47,14 @@ class SparkExecutor:
         self._idle: dict[tuple[int, int, int], list[StagedJob]] = {}
         """Jobs that can be run again, by generation, depth and slots."""
         self._running: list[StagedJob] = []
-        self._locations: dict[int, str] = {}
-        """The executor on which a slot has run last, if there are several."""
+        cluster = Cluster(self._context)
+        self._placement = Placement(
+            config,
+            demand=self._demand,
+            look=cluster.executors,
+            is_alive=cluster.is_alive,
+            keep=self._keep_standbys,
+        )
 
     def add(self, application: Application) -> None:
         payload = Payload.of(application)
@@ -76,7 +84,7 @@ class SparkExecutor:
         properties = {PLANS_PROPERTY: msgspec.json.encode(planned).decode()}
         try:
             with self._job(depth) as (job, count):
-                packed = job.run(properties, _described(plans), self._preferred(count))
+                packed = job.run(properties, _described(plans), self._placement.preferred(count))
         except Exception as error:
             raise self._explained(error) from error
         return self._outcomes(plans, (row for data in packed for row in unpack_rows(data)))
@@ -90,7 +98,8 @@ class SparkExecutor:
             elif isinstance(what, Failed) and what.failure is not None:
                 failures.setdefault(key, what.failure.restored())
             elif isinstance(what, Located):
-                self._locations[what.slot] = what.executor
+                self._placement.note(what.slot, what.executor)
+                self._placement.start()
         return {key: Outcome(reports[key], failures.get(key)) for key in plans}
 
     @contextmanager
@@ -125,11 +134,37 @@ class SparkExecutor:
             widest = max([widest, *counts.values()])
         return widest
 
-    def _preferred(self, count: int) -> list[str | None] | None:
-        if not self._locations:
-            return None
-        scheduler = self._context._jsc.sc().taskScheduler()
-        return preferred_locations(self._locations, count, scheduler.isExecutorAlive)
+    def _demand(self) -> Demand:
+        with self._lock:
+            count = slots(self._config, self._widest())
+            stateful: set[int] = set()
+            replicas = 0
+            for application in self._applications.values():
+                layout, slot_of = application.layout, slots_of(application.key, application.layout, count)
+                stateful |= {slot_of[place.name] for place in layout.tasks if place.changelogs}
+                replicas = max(replicas, layout.config.num_standby_replicas)
+            return Demand(count, frozenset(stateful), replicas, self._generation)
+
+    def _keep_standbys(self, orders: Orders, locations: Mapping[str, list[str]], demand: Demand) -> Answers:
+        with self._lock:
+            payloads = dict(self._payloads)
+            replicas = {
+                digest: self._applications[key].layout.config.num_standby_replicas
+                for key, digest in self._digests.items()
+            }
+        try:
+            return run_standby_job(
+                self._context,
+                orders,
+                locations,
+                demand.slots,
+                replicas=replicas,
+                directory=str(self._affinity),
+                payloads=payloads,
+            )
+        except Exception as error:
+            message = f"Spark could not run the standby job: {reason(error)}"
+            raise StreamsError(message) from error
 
     def _explained(self, error: BaseException) -> StreamsError:
         code = jvm_exit_code(error)
@@ -143,21 +178,9 @@ class SparkExecutor:
             job.cancel()
 
     def close(self) -> None:
+        self._placement.close()
         close_context(self._context)
         shutil.rmtree(self._affinity, ignore_errors=True)
-
-
-def preferred_locations(last: Mapping[int, str], slots: int, is_alive: Callable[[str], bool]) -> list[str | None]:
-    """Returns the executors that slots prefer: those on which they ran last, as far as they are alive.
-
-    For one that is gone Spark would wait, in each stage, as long as for one that is busy.
-
-    >>> preferred_locations({0: "executor_10.0.0.7_1", 1: "executor_10.0.0.8_2"}, 3, lambda executor: executor == "2")
-    [None, 'executor_10.0.0.8_2', None]
-    """
-    alive = {location for location in set(last.values()) if is_alive(executor_id(location))}
-    found = (last.get(slot) for slot in range(slots))
-    return [location if location in alive else None for location in found]
 
 
 def _described(plans: Mapping[str, Plan]) -> str:

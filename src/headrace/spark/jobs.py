@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
 from pyspark import SparkContext
@@ -36,6 +36,8 @@ class Sent(NamedTuple):
 
 StageFunction = Callable[[int, list[bytes]], Iterable[Sent]]
 """Takes the number of the slot and what was sent to it, by the sender's stage and slot."""
+Locations: TypeAlias = tuple[tuple[str, ...], ...]
+"""What each slot prefers."""
 
 
 class StagedJob:
@@ -65,26 +67,26 @@ class StagedJob:
         self._group = f"headrace-{uuid4().hex}"
         self._said: dict[str, str] = {}
         self._thread = 0
-        self._locations: tuple[str | None, ...] | None = None
+        self._locations: Locations | None = None
         self._first: Any = None
         self._located: Any = None
-        self._locate((None,) * slots)
+        self._locate(((),) * slots)
 
     def run(
         self,
         properties: Mapping[str, str],
         description: str,
-        locations: Sequence[str | None] | None = None,
+        locations: Sequence[Sequence[str]] | None = None,
     ) -> list[bytes]:
         """Runs a job, and returns what its stages have sent to the driver, by slot.
 
         ``properties`` are local properties of the job, which tasks read from their TaskContext. ``description`` is for
-        Spark's UI. ``locations`` are the executors that slots prefer, as ``executor_location()`` names them on a
-        worker. Blocks; raises what Spark raises.
+        Spark's UI. ``locations`` are what each slot prefers: executors, as ``executor_location()`` names them on a
+        worker, and hosts, which come next. Blocks; raises what Spark raises.
         """
         self._set({**properties, _DESCRIPTION: description, _GROUP: self._group})
         if locations is not None:
-            self._locate(tuple(locations))
+            self._locate(tuple(map(tuple, locations)))
         last, shuffled = self._first, []
         for wrapped in self._wrapped[1:]:
             pairs = self._pairwise_rdd(last.rdd()).asJavaPairRDD().partitionBy(self._partitioner)
@@ -132,22 +134,21 @@ class StagedJob:
                 self._context.setLocalProperty(name, value)
                 self._said[name] = value
 
-    def _locate(self, locations: tuple[str | None, ...]) -> None:
+    def _locate(self, locations: Locations) -> None:
         if locations == self._locations:
             return
         self._first = self._staged(self._source(1, locations), self._wrapped[0])
-        known = any(location is not None for location in locations)
-        self._located = self._source(self._slots, locations).toJavaRDD() if known and self._depth > 1 else None
+        self._located = self._source(self._slots, locations).toJavaRDD() if any(locations) and self._depth > 1 else None
         self._locations = locations
 
-    def _source(self, records: int, locations: tuple[str | None, ...]) -> Any:
-        """Returns an RDD of so many empty records in each slot, which prefers executors."""
+    def _source(self, records: int, locations: Locations) -> Any:
+        """Returns an RDD of so many empty records in each slot, which prefers executors or hosts."""
         jvm = self._jvm
         data, preferred = jvm.java.util.ArrayList(), jvm.java.util.HashMap()
-        for slot, location in enumerate(locations):
+        for slot, preferences in enumerate(locations):
             for _ in range(records):
                 data.add(b"")
-            preferred[slot] = jvm.PythonUtils.toSeq([] if location is None else [location])
+            preferred[slot] = jvm.PythonUtils.toSeq(list(preferences))
         tag = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("[B"))
         return jvm.org.apache.spark.rdd.ParallelCollectionRDD(
             self._context._jsc.sc(),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -33,6 +34,8 @@ from headrace.topics.journal import EdgeBlob
 
 PLANS_PROPERTY = "headrace.plans"
 """Local property of the job in which workers find the plans of its applications."""
+_STANDBY_PATIENCE_S = 0.1
+"""For other work of a process: who waits longer holds up a core, and standby copies are looked at again soon."""
 _UNKNOWN = b"unknown application"
 """What a worker says that lacks the payload of an application."""
 
@@ -65,7 +68,7 @@ class Planned(msgspec.Struct, array_like=True):
     plan: Plan
 
 
-class SlotWork(msgspec.Struct, array_like=True):
+class SlotWork(msgspec.Struct, array_like=True, tag=True):
     """The work of one slot in one level, as it is handed from one worker to another."""
 
     plans: str
@@ -77,6 +80,24 @@ class SlotWork(msgspec.Struct, array_like=True):
     rows: Sequence[bytes]
     payloads: Mapping[str, bytes] = {}
     """Applications that the other one does not know, by digest."""
+
+    @property
+    def digests(self) -> list[str]:
+        return [planned.digest for planned in msgspec.json.decode(self.plans, type=list[Planned])]
+
+
+class StandbyWork(msgspec.Struct, array_like=True, tag=True):
+    """The copies of one slot that runs on another machine, as they are handed from one worker to another."""
+
+    slot: int
+    slots: int
+    digests: Sequence[str]
+    """Of the payloads of applications whose copies are kept; those of others are closed."""
+    payloads: Mapping[str, bytes] = {}
+    """Applications that the other one does not know, by digest."""
+
+
+Work: TypeAlias = SlotWork | StandbyWork
 
 
 def slots_of(key: str, layout: Layout, slots: int) -> Mapping[str, int]:
@@ -113,28 +134,40 @@ class Level:
         plans = context.getLocalProperty(PLANS_PROPERTY)
         assert plans is not None, "the driver sets the plans before it starts a job"
         work = SlotWork(plans, self._level, self._depth, slot, self._slots, context.attemptNumber(), rows)
-        worker, key = _worker(self._directory), f"slot-{slot}"
+        worker, key = this_worker(self._directory), slot_key(slot)
         directory = worker.directory
         noted = read_note(directory, key)
-        produced: list[Sent] | None = None
+        answer: bytes | None = None
         if noted is not None and noted != worker.address and work.attempt == 0:
-            produced = self._handed_over(noted, key, work)
-        if produced is None:
-            produced = worker.run_here(work, self._payloads)
-            if noted != worker.address:
-                write_note(directory, key, worker.address)
+            answer = hand_over_work(noted, key, work, self._payloads)
+        if answer is not None:
+            return msgspec.msgpack.decode(answer, type=list[Sent])
+        produced = worker.run_here(work, self._payloads)
+        if noted != worker.address:
+            write_note(directory, key, worker.address)
         return produced
 
-    def _handed_over(self, address: str, key: str, work: SlotWork) -> list[Sent] | None:
-        try:
-            answer = hand_over(address, key, _encode(work))
-        except WorkFailedError as error:
-            if error.failure != _UNKNOWN:
-                raise
-            planned = msgspec.json.decode(work.plans, type=list[Planned])
-            work.payloads = {each.digest: self._payloads[each.digest].value for each in planned}
-            answer = hand_over(address, key, _encode(work))
-        return None if answer is None else msgspec.msgpack.decode(answer, type=list[Sent])
+
+def slot_key(slot: int) -> str:
+    """Returns the key under which it is noted which process has the tasks of a slot open, or their standby copies."""
+    return f"slot-{slot}"
+
+
+def standby_key(slot: int) -> str:
+    """Returns the key of work on standby copies, which goes to the same process."""
+    return f"standby-{slot}"
+
+
+# Any: pyspark's Broadcast is generic in what it carries.
+def hand_over_work(address: str, key: str, work: Work, payloads: Mapping[str, Any]) -> bytes | None:
+    """Hands work over, with the payloads of applications if the other process lacks one of them."""
+    try:
+        return hand_over(address, key, _encode(work))
+    except WorkFailedError as error:
+        if error.failure != _UNKNOWN:
+            raise
+        work.payloads = {digest: payloads[digest].value for digest in work.digests}
+        return hand_over(address, key, _encode(work))
 
 
 class Worker:
@@ -149,9 +182,13 @@ class Worker:
         self._plans: tuple[str, list[Planned]] = "", []
         self._runners: dict[str, tuple[Application, TaskRunner]] = {}
         self._slots: dict[tuple[str, int], Mapping[str, int]] = {}
-        self._opened: set[str] = set()
-        """Slots whose tasks are open here."""
-        self._server = WorkServer(directory, self._run_for_other, self._busy, knows=self._opened.__contains__)
+        self._count = 0
+        """Slots over which tasks are spread."""
+        self._opened: dict[str, int | None] = {}
+        """Keys of work that is done here; with the slot, if it is the slot's own."""
+        self._server = WorkServer(
+            directory, self._do_for_other, self._busy, knows=self._opened.__contains__, on_refused=self._make_way
+        )
 
     @property
     def address(self) -> str:
@@ -159,27 +196,79 @@ class Worker:
 
     def run_here(self, work: SlotWork, payloads: Mapping[str, Any]) -> list[Sent]:
         with self._busy:
-            for digest in self._runners.keys() - payloads.keys():
-                self._forget(digest)
-            for planned in self._planned(work.plans):
-                if planned.digest not in self._runners:
-                    self._open(planned.digest, payloads[planned.digest].value)
-            self._opened.add(f"slot-{work.slot}")
+            self._open_all(work.slot, [planned.digest for planned in self._planned(work.plans)], payloads)
             return self._run(work)
+
+    def stand_by_here(self, work: StandbyWork, payloads: Mapping[str, Any]) -> int | None:
+        """Keeps or closes copies of a slot; tells how many records the task with the oldest copy would restore.
+
+        None says that this is not known yet, or that other work is done here.
+        """
+        if not self._busy.acquire(timeout=_STANDBY_PATIENCE_S):
+            return None
+        try:
+            self._open_all(work.slot, work.digests, payloads)
+            return self._stand_by(work)
+        finally:
+            self._busy.release()
+
+    def _open_all(self, slot: int, digests: Iterable[str], payloads: Mapping[str, Any]) -> None:
+        for digest in self._runners.keys() - payloads.keys():
+            self._forget(digest)
+        for digest in digests:
+            if digest not in self._runners:
+                self._open(digest, payloads[digest].value)
+        self._opened |= {slot_key(slot): slot, standby_key(slot): None}
 
     def _forget(self, digest: str) -> None:
         self._runners.pop(digest)[1].close()
         self._slots = {key: slots for key, slots in self._slots.items() if key[0] != digest}
 
-    def _run_for_other(self, _key: str, data: bytes) -> bytes:
-        work = msgspec.msgpack.decode(data, type=SlotWork)
+    def _do_for_other(self, _key: str, data: bytes) -> bytes:
+        work = _WORK.decode(data)
         for digest, payload in work.payloads.items():
             if digest not in self._runners:
                 self._open(digest, payload)
-        if any(planned.digest not in self._runners for planned in self._planned(work.plans)):
+        is_slot = isinstance(work, SlotWork)
+        digests = [planned.digest for planned in self._planned(work.plans)] if is_slot else work.digests
+        if not self._runners.keys() >= set(digests):
             message = "an application is not known here"
             raise WorkFailedError(message, _UNKNOWN)
-        return _encode(self._run(work))
+        return _encode(self._run(work) if is_slot else self._stand_by(work))
+
+    def _stand_by(self, work: StandbyWork) -> int | None:
+        self._spread_over(work.slots)
+        lags: list[int | None] = [0]
+        for digest, (_, runner) in self._runners.items():
+            for place in self._places(digest, work.slot):
+                if digest in work.digests:
+                    lags.append(runner.follow(place))
+                else:
+                    runner.let_go(place)
+        known = [lag for lag in lags if lag is not None]
+        return max(known) if len(known) == len(lags) else None
+
+    def _make_way(self, key: str) -> None:
+        """Closes standby copies of a slot that another process is to run, because this one has other work."""
+        slot = self._opened.get(key)
+        if slot is None:
+            return
+        for digest, (_, runner) in list(self._runners.items()):
+            # Whoever does the other work may be about to close it.
+            with suppress(KeyError):
+                for place in self._places(digest, slot):
+                    runner.close_standby(place)
+
+    def _spread_over(self, slots: int) -> None:
+        if slots != self._count:
+            self._count = slots
+            for _, runner in self._runners.values():
+                runner.close_standbys()
+
+    def _places(self, digest: str, slot: int) -> list[TaskPlace]:
+        """Returns the tasks of an application in a slot."""
+        slots = self._slots_of(digest, self._count)
+        return [place for place in self._runners[digest][0].layout.tasks if slots[place.name] == slot]
 
     def _planned(self, text: str) -> list[Planned]:
         if self._plans[0] != text:
@@ -194,6 +283,7 @@ class Worker:
         self._server.check()
 
     def _run(self, work: SlotWork) -> list[Sent]:
+        self._spread_over(work.slots)
         blobs: dict[tuple[str, str], list[EdgeBlob]] = {}
         failed: set[str] = set()
         for key, what in (row for data in work.rows for row in unpack_rows(data)):
@@ -207,17 +297,16 @@ class Worker:
         if location is not None:
             told.append(("", Located(work.slot, location)))
         for planned in self._planned(work.plans):
-            application, runner = self._runners[planned.digest]
-            slots = self._slots_of(planned.digest, work.slots)
-            for place in application.layout.tasks:
-                if place.level != work.level or slots[place.name] != work.slot or planned.key in failed:
+            runner, places = self._runners[planned.digest][1], self._places(planned.digest, work.slot)
+            for place in places:
+                if place.level != work.level or planned.key in failed:
                     continue
                 own = blobs.get((planned.key, place.name), [])
                 if has_work(place, planned.plan, own) and not self._run_task(runner, planned, place, own, work, out):
                     failed.add(planned.key)
             if work.level == 0:
-                restores = (task for task in planned.plan.restores if slots[task] == work.slot)
-                told += [(planned.key, runner.restore(application.layout.by_name[task])) for task in restores]
+                restores = (place for place in places if place.name in planned.plan.restores)
+                told += [(planned.key, runner.restore(place)) for place in restores]
         for key in failed:
             for level in range(work.level + 1, work.depth):
                 for slot in range(work.slots):
@@ -257,8 +346,10 @@ class Worker:
 
 
 _encode = msgspec.msgpack.Encoder().encode
+_WORK = msgspec.msgpack.Decoder(Work)
 
 
 @cache
-def _worker(directory: str) -> Worker:
+def this_worker(directory: str) -> Worker:
+    """Returns what this process keeps; ``directory`` is where workers on the driver's machine find each other."""
     return Worker(work_directory(Path(directory)))

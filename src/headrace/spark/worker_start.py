@@ -56,10 +56,11 @@ def executor_location() -> str | None:
         return None
 
 
-def executor_id(location: str) -> str:
-    """Returns the id of the executor at a location.
+def host_and_id(location: str) -> tuple[str, str]:
+    """Returns the host and the id of the executor at a location.
 
-    >>> executor_id("executor_10.0.0.7_12")
-    '12'
+    >>> host_and_id("executor_10.0.0.7_12")
+    ('10.0.0.7', '12')
     """
-    return location.rpartition("_")[2]
+    host, _, number = location.removeprefix("executor_").rpartition("_")
+    return host, number

@@ -4,8 +4,8 @@ The application is killed with -9 at random moments, from its first second on, a
 last process has ended. Meanwhile its input grows, functions fail, workers and executors are killed or sleep and wake up
 late, all of it is frozen and deposed by another one, working copies are damaged, the disk is full for a while, and a
 standalone cluster loses a worker and gets another one. With ``--log kafka`` its broker is restarted, too, others leave
-transactions open, and machines are lost that share no directory. In the end its output is compared with that of a run
-that nobody disturbs, and with what Python finds itself.
+transactions open, and machines come and are lost that share no directory, with standby copies and with warm-up copies
+alone. In the end its output is compared with that of a run that nobody disturbs, and with what Python finds itself.
 """
 
 from __future__ import annotations
@@ -187,14 +187,16 @@ def lose_machines(run: Disturbed, share: float) -> None:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executor.memory": "600m",
         "spark.executor.cores": "1",
-        "spark.cores.max": "2",
+        "spark.cores.max": "3",
+        "acceptable.recovery.lag": "100",
+        "probing.rebalance.interval.ms": "1000",
     }
-    part = share / 5
+    part = share / 6
     with Standalone(run.directory / "standalone") as cluster:
         first = cluster.add_machine(run.directory)
         cluster.add_machine(run.directory)
         run.feed(part)
-        run.start(cluster.remote_address, own_machine=True, settings=settings)
+        run.start(cluster.remote_address, own_machine=True, settings={**settings, "num.standby.replicas": "1"})
         run.wait_for_batches(1, "on machines of their own")
         with run.feeding(part, 1.0):
             run.wait_for_batches(2)
@@ -210,6 +212,9 @@ def lose_machines(run: Disturbed, share: float) -> None:
         run.start(cluster.remote_address, own_machine=True, settings=settings)
         run.feed(part)
         run.wait_for_batches(1, "with an empty directory")
+        cluster.add_machine(run.directory)
+        with run.feeding(part, 5.0):
+            run.wait_for_batches(2)
         run.feed_rest()
         run.wait_until_idle()
         run.wait_for_orphans(run.kill())
