@@ -46,6 +46,8 @@ class Disturbed:
         self._process: subprocess.Popen[bytes] | None = None
         self._mark = ""
         self._events: list[Event] = []
+        self._batches_before = 0
+        """What this run had committed when it was fed last."""
         self._started = 0.0
         self.restarts: list[tuple[str, float]] = []
         """What was special, and the seconds from the start of the process to its first batch."""
@@ -139,6 +141,7 @@ class Disturbed:
             stderr=subprocess.PIPE,
         )
         self._events = []
+        self._batches_before = 0
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         for target, arguments in (
@@ -202,8 +205,11 @@ class Disturbed:
         return sum(event["event"] == "batch" for event in self.events())
 
     def wait_for_batches(self, count: int = 1, special: str | None = None) -> None:
-        """Waits until this run has committed so many batches more; with ``special`` the time of its start is noted."""
-        wanted = self.batches() + count
+        """Waits until this run has committed so many batches since it was fed last.
+
+        With ``special`` the time of its start is noted.
+        """
+        wanted = self._batches_before + count
         self.wait_until(lambda: self.batches() >= wanted, f"{count} batches are done")
         if special is not None:
             first = next(event["time"] for event in self.events() if event["event"] == "batch")
@@ -254,12 +260,15 @@ class Disturbed:
 
     def feed(self, part: float) -> None:
         """Appends a part of the whole input."""
+        self._batches_before = self.batches()
         end = min(len(self.inputs), self._fed + max(1, int(len(self.inputs) * part)))
+        assert end > self._fed, "all of the input was fed: nothing can be waited for"
         shop.append(self.log, self.inputs[self._fed : end])
         self._fed = end
 
     def feed_rest(self) -> None:
-        self.feed(1.0)
+        if self._fed < len(self.inputs):
+            self.feed(1.0)
 
     @contextmanager
     def feeding(self, part: float, seconds: float) -> Iterator[None]:

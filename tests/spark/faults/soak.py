@@ -29,6 +29,8 @@ from tests.spark.faults.standalone import Standalone
 
 _ORDERS_PER_RUN = 250
 _OTHER_RUNS = 5
+_SHARES = 0.6
+"""Of the input; the rest is fed by the way, a little with each kind of trouble."""
 _WAYS = ("delete", "garbage", "truncate")
 
 
@@ -43,7 +45,7 @@ def main() -> None:
     directory = Path(tempfile.mkdtemp(prefix="headrace-soak-"))
     orders = _ORDERS_PER_RUN * (options.kills + _OTHER_RUNS)
     with Disturbed(directory, orders=orders, seed=options.seed, kafka=options.log == "kafka") as run:
-        share = 1 / (options.kills + _OTHER_RUNS)
+        share = _SHARES / (options.kills + _OTHER_RUNS)
         run.feed(share)
         for number in range(options.kills):
             kill_once(run, number, share)
@@ -153,6 +155,7 @@ def lose_executors(run: Disturbed, share: float) -> None:
         with run.feeding(share / 3, 1.0):
             run.pick(lambda process: process.is_executor).kill()
             begun = time.monotonic()
+            run.feed(share / 30)
             run.wait_for_batches(1)
         say(f"executor killed: the next batch was done after {time.monotonic() - begun:.1f} s")
     run.wait_for_orphans(run.kill())

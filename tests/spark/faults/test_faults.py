@@ -43,6 +43,7 @@ def test_executor_is_killed(tmp_path: Path) -> None:
         run.wait_for_batches(1)
         with run.feeding(0.4, 1.0):
             run.pick(lambda process: process.is_executor).kill()
+            run.feed(0.01)
             run.wait_for_batches(1)
         run.feed_rest()
         run.wait_until_idle()
@@ -76,6 +77,7 @@ def test_results_on_kafka_are_there_once(tmp_path: Path) -> None:
         # Longer than a batch waits for its results to be seen.
         with run.foreign_transaction(6), run.feeding(0.1, 1.0):
             run.pick(lambda process: process.is_executor).kill()
+            run.feed(0.01)
             run.wait_for_batches(1)
         run.feed_rest()
         run.wait_until_idle()
