@@ -30,7 +30,7 @@ class Counting:
         directory: Path,
         *,
         partitions: int,
-        patience_s: float = 180.0,
+        patience_s: float = 300.0,
         **settings: Any,
     ) -> None:
         for topic in (INPUT, OUTPUT):
