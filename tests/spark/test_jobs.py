@@ -149,8 +149,10 @@ def test_job_that_is_cancelled_ends(context: SparkContext) -> None:
 
 CLUSTER = """
 import sys
+import time
 from pathlib import Path
 from headrace import StreamsConfig
+from headrace.spark.cluster import Cluster
 from headrace.spark.context import close_context, open_context
 from headrace.spark.jobs import Sent, StagedJob
 from headrace.spark.worker_start import executor_location
@@ -168,6 +170,12 @@ executors = []
 while len(executors) < 2:
     # Until both executors are there.
     executors = sorted({each.decode().split()[1] for each in job.run({}, "a batch")})
+cluster = Cluster(context)
+while len(listed := cluster.executors()) < 2:
+    # A part of Spark hears of them a little later.
+    time.sleep(0.05)
+assert sorted((each.location, each.cores) for each in listed) == [(each, 1) for each in executors], listed
+assert all(cluster.is_alive(each.id) for each in listed) and not cluster.is_alive("77")
 for places in (executors, executors[::-1], executors) * 3:
     found = sorted(each.decode() for each in job.run({}, "a batch", [[place] for place in places]))
     assert found == [f"{stage}/{slot} {places[slot]}" for stage in (0, 1) for slot in (0, 1)], (places, found)
@@ -179,7 +187,7 @@ close_context(context)
 """
 
 
-def test_slots_of_all_stages_run_where_they_prefer(tmp_path: Path) -> None:
+def test_slots_of_all_stages_run_where_they_prefer_on_executors_that_are_listed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CLUSTER, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
