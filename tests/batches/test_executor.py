@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -147,9 +148,10 @@ class InLoop:
 
     def __init__(self, several: Several, loop: SharedLoop) -> None:
         self.told = {name: Collected() for name in several.runs}
+        self.paused = threading.Event()
         self.stopping = {name: threading.Event() for name in several.runs}
         self.members = {
-            name: Member(run, self.told[name], is_stopping=self.stopping[name].is_set)
+            name: Member(run, self.told[name], is_paused=self.paused.is_set, is_stopping=self.stopping[name].is_set)
             for name, run in several.runs.items()
         }
         self.threads = {
@@ -216,6 +218,69 @@ def test_a_slow_application_does_not_hold_up_the_others(tmp_path: Path) -> None:
         loop.close()
         several.executor.close()
     assert several.benches["slow"].read("out") == [("first", 1), ("slow", 1)]
+
+
+class Endable(LocalExecutor):
+    """Runs jobs that can be ended, as those of Spark can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jobs: list[set[str]] = []
+        self.ended: list[set[str]] = []
+        self._end = threading.Event()
+
+    def run(self, plans: Any) -> Any:
+        self.jobs.append(set(plans))
+        if "hung" in plans and any(each.start for several in plans["hung"].ranges.values() for each in several):
+            # Behind its first record.
+            assert self._end.wait(SOON)
+            self._end.clear()
+            message = "the job was cancelled"
+            raise StreamsError(message)
+        return super().run(plans)
+
+    def cancel(self, keys: Collection[str]) -> None:
+        self.ended.append(set(keys))
+        self._end.set()
+
+
+def test_a_function_that_never_returns_does_not_hold_up_those_in_the_same_job(tmp_path: Path) -> None:
+    executor = Endable()
+    several = Several(tmp_path, executor, **{name: two_levels(accept, []) for name in ("one", "two", "hung")})
+    loop = SharedLoop(executor, several.benches["one"].log, patience=timedelta(seconds=0.5))
+    running = InLoop(several, loop)
+    try:
+        for name, bench in several.benches.items():
+            bench.write("in", ("a", "first", 0), partition=0)
+            running.told[name].wait()
+        running.paused.set()
+        for bench in several.benches.values():
+            bench.write("in", ("a", "x", 1), partition=0)
+        executor.jobs.clear()
+        running.paused.clear()
+        for name in ("one", "two"):
+            running.told[name].wait()
+        # Now it hangs alone, and the others share their jobs again.
+        assert executor.ended == [{"one", "two", "hung"}]
+        for number in range(3):
+            for name in ("one", "two"):
+                several.benches[name].write("in", ("a", f"{number}", 2 + number))
+            for name in ("one", "two"):
+                running.told[name].wait()
+        assert [job for job in executor.jobs if "hung" in job] == [{"one", "two", "hung"}, {"hung"}]
+        assert len(executor.ended) == 1
+        assert [running.end(name) for name in ("one", "two")] == [None, None]
+        # It ends when it is told to.
+        running.stopping["hung"].set()
+        loop.cancel("hung")
+        running.threads["hung"].join(SOON)
+        assert not running.threads["hung"].is_alive()
+        assert executor.ended[1:] == [{"hung"}]
+    finally:
+        loop.close()
+        executor.close()
+    assert several.benches["hung"].read("out") == [("first", 1)]
+    assert several.benches["one"].read("out") == [("first", 1), ("x", 1), ("0", 1), ("1", 1), ("2", 1)]
 
 
 def test_a_job_that_fails_as_a_whole_is_tried_one_by_one(tmp_path: Path) -> None:

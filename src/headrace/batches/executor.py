@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from headrace.batches.application import Application
@@ -31,8 +31,8 @@ class Executor(Protocol):
         """Runs a micro-batch of each application, by its key."""
         ...
 
-    def cancel(self) -> None:
-        """Ends what runs, as far as it can be ended, from another thread."""
+    def cancel(self, keys: Collection[str]) -> None:
+        """Ends every job in which one of these applications is, as far as it can be ended, from another thread."""
         ...
 
     def close(self) -> None: ...
@@ -99,7 +99,7 @@ class LocalExecutor:
         reports += [runner.restore(application.layout.by_name[task]) for task in plan.restores]
         return Outcome(reports)
 
-    def cancel(self) -> None:
+    def cancel(self, keys: Collection[str]) -> None:
         """Does nothing: a function in this process can only be left behind."""
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from headrace.batches.reports import Outcome, TaskReport
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
 from headrace.private_directory import make_private, own_temporary_directory
-from headrace.spark.context import close_context, open_context, slots
+from headrace.spark.context import close_context, open_context, slots, with_spare_threads
 from headrace.spark.failures import reason
 from headrace.spark.jobs import StagedJob
 from headrace.spark.jvm import jvm_exit_code
@@ -28,12 +28,15 @@ from headrace.spark.worker_start import executor_id
 
 
 class SparkExecutor:
-    """Runs micro-batches as Spark jobs; see ``headrace.batches.executor.Executor``. Any number may run at once."""
+    """Runs micro-batches as Spark jobs; see ``headrace.batches.executor.Executor``. Any number may run at once.
 
-    def __init__(self, config: StreamsConfig, directory: Path) -> None:
+    With a local master ``spare`` tasks may hang without keeping others from running.
+    """
+
+    def __init__(self, config: StreamsConfig, directory: Path, *, spare: int = 0) -> None:
         self._config = config
         self._directory = directory
-        self._context = open_context(config, directory=directory)
+        self._context = open_context(with_spare_threads(config, spare), directory=directory)
         self._affinity = make_private(own_temporary_directory() / f"affinity-{self._context.applicationId}")
         self._lock = threading.Lock()
         self._applications: dict[str, Application] = {}
@@ -44,7 +47,8 @@ class SparkExecutor:
         """Grows whenever there are other applications: jobs carry what is known of them."""
         self._idle: dict[tuple[int, int, int], list[StagedJob]] = {}
         """Jobs that can be run again, by generation, depth and slots."""
-        self._running: list[StagedJob] = []
+        self._running: list[tuple[StagedJob, frozenset[str]]] = []
+        """Jobs, and the applications that are in them."""
         self._locations: dict[int, str] = {}
         """The executor on which a slot has run last, if there are several."""
 
@@ -75,7 +79,7 @@ class SparkExecutor:
         depth = max(self._applications[key].layout.depth for key in plans)
         properties = {PLANS_PROPERTY: msgspec.json.encode(planned).decode()}
         try:
-            with self._job(depth) as (job, count):
+            with self._job(depth, frozenset(plans)) as (job, count):
                 packed = job.run(properties, _described(plans), self._preferred(count))
         except Exception as error:
             raise self._explained(error) from error
@@ -94,19 +98,19 @@ class SparkExecutor:
         return {key: Outcome(reports[key], failures.get(key)) for key in plans}
 
     @contextmanager
-    def _job(self, depth: int) -> Iterator[tuple[StagedJob, int]]:
+    def _job(self, depth: int, keys: frozenset[str]) -> Iterator[tuple[StagedJob, int]]:
         """Gives a job of so many levels, and how many slots it has; one that runs is nobody else's."""
         with self._lock:
             count = slots(self._config, self._widest())
             shape = (self._generation, depth, count)
             idle = self._idle.get(shape)
             job = idle.pop() if idle else self._make_job(depth, count)
-            self._running.append(job)
+            self._running.append((job, keys))
         try:
             yield job, count
         finally:
             with self._lock:
-                self._running.remove(job)
+                self._running.remove((job, keys))
                 if shape[0] == self._generation:
                     self._idle.setdefault(shape, []).append(job)
 
@@ -136,11 +140,13 @@ class SparkExecutor:
         said = reason(error) if code is None else f"its Java process has ended, with exit code {code}"
         return StreamsError(f"Spark could not run a micro-batch: {said}; more is in '{self._directory / 'spark.log'}'")
 
-    def cancel(self) -> None:
+    def cancel(self, keys: Collection[str]) -> None:
         with self._lock:
-            running = list(self._running)
-        for job in running:
-            job.cancel()
+            meant = [job for job, planned in self._running if not planned.isdisjoint(keys)]
+        for job in meant:
+            # Those of a JVM that has died end by themselves.
+            with suppress(Py4JError, OSError):
+                job.cancel()
 
     def close(self) -> None:
         close_context(self._context)
