@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ def test_a_tick_runs_all_who_have_something_to_do_in_one_job(tmp_path: Path) -> 
     jobs: list[set[str]] = []
 
     class Counting(LocalExecutor):
-        def run(self, plans: Any) -> Any:
+        def run(self, plans: Any, *, apart: bool = False) -> Any:
             jobs.append(set(plans))
             return super().run(plans)
 
@@ -220,6 +221,38 @@ def test_a_slow_application_does_not_hold_up_the_others(tmp_path: Path) -> None:
     assert several.benches["slow"].read("out") == [("first", 1), ("slow", 1)]
 
 
+def test_an_application_whose_tasks_take_long_to_open_is_not_slow(tmp_path: Path) -> None:
+    ran: list[tuple[set[str], bool]] = []
+
+    class Opening(LocalExecutor):
+        """Tells of tasks that took nine seconds, those of one application until they were open."""
+
+        def run(self, plans: Any, *, apart: bool = False) -> Any:
+            ran.append((set(plans), apart))
+            taken = {"opened": 9.0, "slow": 0.0}
+            return {
+                key: replace(
+                    outcome, reports=[replace(each, seconds=9.0, opening=taken[key]) for each in outcome.reports]
+                )
+                for key, outcome in super().run(plans).items()
+            }
+
+    several = Several(tmp_path, Opening(), opened=two_levels(accept, []), slow=two_levels(accept, []))
+    loop = SharedLoop(several.executor, several.benches["slow"].log)
+    running = InLoop(several, loop)
+    try:
+        for number in range(3):
+            for name, bench in several.benches.items():
+                bench.write("in", ("a", f"{number}", number), partition=0)
+                running.told[name].wait()
+        assert [running.end(name) for name in several.runs] == [None, None]
+    finally:
+        loop.close()
+        several.executor.close()
+    assert {apart for keys, apart in ran if "opened" in keys} == {False}
+    assert ({"slow"}, True) in ran
+
+
 class Endable(LocalExecutor):
     """Runs jobs that can be ended, as those of Spark can."""
 
@@ -229,7 +262,7 @@ class Endable(LocalExecutor):
         self.ended: list[set[str]] = []
         self._end = threading.Event()
 
-    def run(self, plans: Any) -> Any:
+    def run(self, plans: Any, *, apart: bool = False) -> Any:
         self.jobs.append(set(plans))
         if "hung" in plans and any(each.start for several in plans["hung"].ranges.values() for each in several):
             # Behind its first record.
@@ -288,7 +321,7 @@ def test_a_job_that_fails_as_a_whole_is_tried_one_by_one(tmp_path: Path) -> None
     class Breaking(LocalExecutor):
         """Ends as a whole if a certain application is in the job, as a worker does that runs out of memory."""
 
-        def run(self, plans: Any) -> Any:
+        def run(self, plans: Any, *, apart: bool = False) -> Any:
             if "ill" in plans and plans["ill"].ranges:
                 message = "the worker was killed"
                 raise StreamsError(message)

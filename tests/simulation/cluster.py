@@ -103,7 +103,7 @@ class SimulatedExecutor:
     def close(self) -> None:
         pass
 
-    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
+    def run(self, plans: Mapping[str, Plan], *, apart: bool = False) -> Mapping[str, Outcome]:
         return {key: self._run(plan) for key, plan in plans.items()}
 
     def _run(self, plan: Plan) -> Outcome:

@@ -27,8 +27,11 @@ class Executor(Protocol):
         """Closes what is open of an application."""
         ...
 
-    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
-        """Runs a micro-batch of each application, by its key."""
+    def run(self, plans: Mapping[str, Plan], *, apart: bool = False) -> Mapping[str, Outcome]:
+        """Runs a micro-batch of each application, by its key.
+
+        One that runs ``apart``, because it takes long, leaves the processes alone in which others have their tasks.
+        """
         ...
 
     def cancel(self, keys: Collection[str]) -> None:
@@ -78,7 +81,7 @@ class LocalExecutor:
     def remove(self, application: Application) -> None:
         self._runners.pop(application.key)[1].close()
 
-    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
+    def run(self, plans: Mapping[str, Plan], *, apart: bool = False) -> Mapping[str, Outcome]:
         return {name: self._run(plan, *self._runners[name]) for name, plan in plans.items()}
 
     def _run(self, plan: Plan, application: Application, runner: TaskRunner) -> Outcome:

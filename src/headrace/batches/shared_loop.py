@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 _SLOW_S = 1.0
 """How long a job may hold up those who are not in it, and a task those who are in the same job."""
 PATIENCE = timedelta(seconds=20)
+_AT_FIRST = 6
+"""How many times as long the first micro-batch of an application may take: its tasks are opened, and restored."""
 _MOST_JOBS = 64
 _MOST_ALONE = max(4, os.cpu_count() or 1)
 """Jobs of one application each that run at the same time; those that hang do not count."""
@@ -59,6 +61,8 @@ class SharedLoop:
         self._members: list[Member] = []
         self._slow: dict[str, float] = {}
         """Keys of applications whose tasks take long, or may hang, and when each was in a job of its own last."""
+        self._known: set[str] = set()
+        """Keys of applications that have run a micro-batch."""
         self._jobs: dict[Job, _Running] = {}
         self._pool = ThreadPoolExecutor(_MOST_JOBS, "headrace-job")
         self._is_closing = False
@@ -124,6 +128,7 @@ class SharedLoop:
         leaving = [member for member in self._members if member.is_over and member.run.key not in busy]
         for member in leaving:
             self._members.remove(member)
+            self._known.discard(member.run.key)
             if member.failure is None:
                 # One that has failed in a job of its own is tried again in such a one.
                 self._slow.pop(member.run.key, None)
@@ -143,27 +148,31 @@ class SharedLoop:
     def _start_jobs(self) -> bool:
         """Starts a job for all who have input, and one for each that is slow; returns whether there was any."""
         now = time.monotonic()
-        together = [each for each in self._jobs.values() if not self._slow.keys() >= each.planned.keys()]
-        if any(now - running.since < _SLOW_S for running in together):
+        shared = [each for each in self._jobs.values() if not self._slow.keys() >= each.planned.keys()]
+        if any(now - running.since < _SLOW_S for running in shared):
             # Those who are not in the job that runs come with the next one.
             return False
         busy = self._busy()
         planned = plan_all(member for member in self._members if member.run.key not in busy)
-        alone = self._next_alone(planned, now)
-        for several in ({key: planned[key] for key in planned if key not in self._slow}, *alone):
-            if several:
-                plans = {key: plan for key, (_, plan) in several.items()}
-                self._jobs[self._pool.submit(self._executor.run, plans)] = _Running(several, now)
+        together = {key: planned[key] for key in planned if key not in self._slow}
+        if together:
+            self._start_job(together, now)
+        for key in self._next_alone(planned, now):
+            self._start_job({key: planned[key]}, now, apart=True)
         return bool(planned)
 
-    def _next_alone(self, planned: Planned, now: float) -> list[Planned]:
+    def _start_job(self, planned: Planned, now: float, *, apart: bool = False) -> None:
+        plans = {key: plan for key, (_, plan) in planned.items()}
+        self._jobs[self._pool.submit(self._executor.run, plans, apart=apart)] = _Running(planned, now)
+
+    def _next_alone(self, planned: Planned, now: float) -> list[str]:
         """Returns those of the slow ones whose turn it is: who has waited longest comes first."""
         running = [each for each in self._jobs.values() if self._slow.keys() >= each.planned.keys()]
         places = _MOST_ALONE - sum(now - each.since < self._patience_s for each in running)
         waiting = sorted((key for key in planned if key in self._slow), key=self._slow.__getitem__)
         chosen = waiting[: max(0, places)]
         self._slow.update(dict.fromkeys(chosen, now))
-        return [{key: planned[key]} for key in chosen]
+        return chosen
 
     def _finish_jobs(self, seconds: float) -> None:
         if not self._jobs:
@@ -176,9 +185,11 @@ class SharedLoop:
                 self._take_failure(planned, error)
                 continue
             outcomes = job.result()
+            self._known.update(planned)
             for key, (member, plan) in planned.items():
                 outcome = outcomes[key]
-                if sum(report.seconds for report in outcome.reports) > _SLOW_S:
+                # To open its tasks takes long once, wherever it is done.
+                if sum(report.seconds - report.opening for report in outcome.reports) > _SLOW_S:
                     self._slow.setdefault(key, 0.0)
                 else:
                     self._slow.pop(key, None)
@@ -190,10 +201,10 @@ class SharedLoop:
         """Ends jobs of several in which one holds up all the others: nothing is committed before a job has ended."""
         now = time.monotonic()
         for running in self._jobs.values():
-            is_stuck = len(running.planned) > 1 and now - running.since > self._patience_s
-            if is_stuck and not running.is_cancelled:
+            most_s = self._patience_s * (1 if self._known >= running.planned.keys() else _AT_FIRST)
+            if len(running.planned) > 1 and now - running.since > most_s and not running.is_cancelled:
                 running.is_cancelled = True
-                logger.warning("a job of %d applications takes over %g s", len(running.planned), self._patience_s)
+                logger.warning("a job of %d applications has not ended after %g s", len(running.planned), most_s)
                 self._executor.cancel(running.planned.keys())
 
     def _take_failure(self, planned: Planned, error: BaseException) -> None:

@@ -43,8 +43,8 @@ def spark_engine(
 class SharedSparkEngines:
     """Makes engines that share a Spark context and a loop: a job has the tasks of all of them.
 
-    Spark starts with the first engine that runs, with the settings of this object and files in ``directory``. A job of
-    several that has not ended after ``patience`` is taken to hang; see ``SharedLoop``.
+    Spark starts with the first engine that runs, or with ``prepare``, with the settings of this object and files in
+    ``directory``. A job of several that has not ended after ``patience`` is taken to hang; see ``SharedLoop``.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class SharedSparkEngines:
         self._lock = threading.Lock()
         self._executor: SparkExecutor | None = None
         self._loop: SharedLoop | None = None
+        self._is_closed = False
 
     def __call__(
         self,
@@ -74,14 +75,26 @@ class SharedSparkEngines:
     @contextmanager
     def _open(self, _config: StreamsConfig, _directory: Path, _check: Callable[[], None]) -> Iterator[Loop]:
         with self._lock:
-            if self._loop is None:
-                self._executor = SparkExecutor(self._config, self._directory, spare=_SPARE_THREADS)
-                self._loop = SharedLoop(self._executor, self._log, patience=self._patience)
-        yield self._loop
+            loop = self._loop or self._start()[1]
+        yield loop
+
+    def _start(self) -> tuple[SparkExecutor, SharedLoop]:
+        self._executor = SparkExecutor(self._config, self._directory, spare=_SPARE_THREADS)
+        self._loop = SharedLoop(self._executor, self._log, patience=self._patience)
+        return self._executor, self._loop
+
+    def prepare(self) -> None:
+        """Starts Spark and a Python worker before there is anything to run."""
+        with self._lock:
+            if self._loop is not None or self._is_closed:
+                return
+            executor, _ = self._start()
+        executor.warm_up()
 
     def close(self) -> None:
         """Ends the loop and Spark's context; all engines must have stopped."""
         with self._lock:
+            self._is_closed = True
             if self._loop is not None:
                 self._loop.close()
             if self._executor is not None:

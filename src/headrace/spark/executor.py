@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from headrace.spark.context import close_context, open_context, slots, with_spar
 from headrace.spark.failures import reason
 from headrace.spark.jobs import StagedJob
 from headrace.spark.jvm import jvm_exit_code
-from headrace.spark.level import PLANS_PROPERTY, Failed, Level, Located, Planned, Row, unpack_rows
+from headrace.spark.level import APART_PROPERTY, PLANS_PROPERTY, Failed, Level, Located, Planned, Row, unpack_rows
 from headrace.spark.payload import Payload
 from headrace.spark.worker_start import executor_id
 
@@ -74,28 +74,30 @@ class SparkExecutor:
         self._generation += 1
         self._idle.clear()
 
-    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
+    def run(self, plans: Mapping[str, Plan], *, apart: bool = False) -> Mapping[str, Outcome]:
         planned = [Planned(key, self._digests[key], plan) for key, plan in plans.items()]
         depth = max(self._applications[key].layout.depth for key in plans)
-        properties = {PLANS_PROPERTY: msgspec.json.encode(planned).decode()}
+        properties = {
+            PLANS_PROPERTY: msgspec.json.encode(planned).decode(),
+            APART_PROPERTY: "/".join(plans) if apart else "",
+        }
         try:
             with self._job(depth, frozenset(plans)) as (job, count):
                 packed = job.run(properties, _described(plans), self._preferred(count))
         except Exception as error:
             raise self._explained(error) from error
-        return self._outcomes(plans, (row for data in packed for row in unpack_rows(data)))
+        rows = [row for data in packed for row in unpack_rows(data)]
+        if not apart:
+            self._locations.update({what.slot: what.executor for _, what in rows if isinstance(what, Located)})
+        return _outcomes(plans, rows)
 
-    def _outcomes(self, plans: Mapping[str, Plan], rows: Iterator[Row]) -> dict[str, Outcome]:
-        reports: dict[str, list[TaskReport]] = {key: [] for key in plans}
-        failures: dict[str, BaseException] = {}
-        for key, what in rows:
-            if isinstance(what, TaskReport):
-                reports[key].append(what)
-            elif isinstance(what, Failed) and what.failure is not None:
-                failures.setdefault(key, what.failure.restored())
-            elif isinstance(what, Located):
-                self._locations[what.slot] = what.executor
-        return {key: Outcome(reports[key], failures.get(key)) for key in plans}
+    def warm_up(self) -> None:
+        """Has Spark start a Python worker, so that the first micro-batch need not wait for it."""
+        try:
+            with self._job(1, frozenset()) as (job, _):
+                job.run({PLANS_PROPERTY: "[]", APART_PROPERTY: ""}, "warm-up")
+        except Exception as error:
+            raise self._explained(error) from error
 
     @contextmanager
     def _job(self, depth: int, keys: frozenset[str]) -> Iterator[tuple[StagedJob, int]]:
@@ -151,6 +153,17 @@ class SparkExecutor:
     def close(self) -> None:
         close_context(self._context)
         shutil.rmtree(self._affinity, ignore_errors=True)
+
+
+def _outcomes(plans: Mapping[str, Plan], rows: Sequence[Row]) -> dict[str, Outcome]:
+    reports: dict[str, list[TaskReport]] = {key: [] for key in plans}
+    failures: dict[str, BaseException] = {}
+    for key, what in rows:
+        if isinstance(what, TaskReport):
+            reports[key].append(what)
+        elif isinstance(what, Failed) and what.failure is not None:
+            failures.setdefault(key, what.failure.restored())
+    return {key: Outcome(reports[key], failures.get(key)) for key in plans}
 
 
 def preferred_locations(last: Mapping[int, str], slots: int, is_alive: Callable[[str], bool]) -> list[str | None]:

@@ -33,6 +33,8 @@ from headrace.topics.journal import EdgeBlob
 
 PLANS_PROPERTY = "headrace.plans"
 """Local property of the job in which workers find the plans of its applications."""
+APART_PROPERTY = "headrace.apart"
+"""Local property of a job that leaves the processes of others alone: whose job it is, or nothing."""
 _UNKNOWN = b"unknown application"
 """What a worker says that lacks the payload of an application."""
 
@@ -69,6 +71,8 @@ class SlotWork(msgspec.Struct, array_like=True):
     """The work of one slot in one level, as it is handed from one worker to another."""
 
     plans: str
+    key: str
+    """Stands for the slot where workers look for the one that has its tasks open."""
     level: int
     depth: int
     slot: int
@@ -112,28 +116,29 @@ class Level:
         assert context is not None, "levels run inside of Spark's tasks"
         plans = context.getLocalProperty(PLANS_PROPERTY)
         assert plans is not None, "the driver sets the plans before it starts a job"
-        work = SlotWork(plans, self._level, self._depth, slot, self._slots, context.attemptNumber(), rows)
-        worker, key = _worker(self._directory), f"slot-{slot}"
+        key = f"{context.getLocalProperty(APART_PROPERTY) or ''}slot-{slot}"
+        work = SlotWork(plans, key, self._level, self._depth, slot, self._slots, context.attemptNumber(), rows)
+        worker = _worker(self._directory)
         directory = worker.directory
         noted = read_note(directory, key)
         produced: list[Sent] | None = None
         if noted is not None and noted != worker.address and work.attempt == 0:
-            produced = self._handed_over(noted, key, work)
+            produced = self._handed_over(noted, work)
         if produced is None:
             produced = worker.run_here(work, self._payloads)
             if noted != worker.address:
                 write_note(directory, key, worker.address)
         return produced
 
-    def _handed_over(self, address: str, key: str, work: SlotWork) -> list[Sent] | None:
+    def _handed_over(self, address: str, work: SlotWork) -> list[Sent] | None:
         try:
-            answer = hand_over(address, key, _encode(work))
+            answer = hand_over(address, work.key, _encode(work))
         except WorkFailedError as error:
             if error.failure != _UNKNOWN:
                 raise
             planned = msgspec.json.decode(work.plans, type=list[Planned])
             work.payloads = {each.digest: self._payloads[each.digest].value for each in planned}
-            answer = hand_over(address, key, _encode(work))
+            answer = hand_over(address, work.key, _encode(work))
         return None if answer is None else msgspec.msgpack.decode(answer, type=list[Sent])
 
 
@@ -150,7 +155,7 @@ class Worker:
         self._runners: dict[str, tuple[Application, TaskRunner]] = {}
         self._slots: dict[tuple[str, int], Mapping[str, int]] = {}
         self._opened: set[str] = set()
-        """Slots whose tasks are open here."""
+        """Slots whose tasks are open here, by their keys."""
         self._server = WorkServer(directory, self._run_for_other, self._busy, knows=self._opened.__contains__)
 
     @property
@@ -164,7 +169,7 @@ class Worker:
             for planned in self._planned(work.plans):
                 if planned.digest not in self._runners:
                     self._open(planned.digest, payloads[planned.digest].value)
-            self._opened.add(f"slot-{work.slot}")
+            self._opened.add(work.key)
             return self._run(work)
 
     def _forget(self, digest: str) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pyspark import SparkContext
 
 from headrace.config import StreamsConfig
 from headrace.spark.engine import SharedSparkEngines
@@ -56,6 +57,21 @@ def test_query_is_terminated_while_its_function_hangs(place: SqlPlace, tmp_path:
     client.settle()
     assert client.values("FREE") == [{"V": 11}]
     assert client.values("STUCK") == []
+
+
+def test_server_that_waits_has_spark_ready_and_takes_over(place: SqlPlace) -> None:
+    first = place.server()
+    first.ksql(
+        "CREATE STREAM S (K INT KEY, V INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"
+        "CREATE TABLE N AS SELECT K, COUNT(*) AS N FROM S GROUP BY K; INSERT INTO S VALUES (1, 10);"
+    )
+    first.settle()
+    second = place.server(SETTINGS, engine=None)
+    until(lambda: SparkContext._active_spark_context is not None)
+    assert not second.server.host.metrics("CTAS_N_0")
+    first.close()
+    second.ksql("INSERT INTO S VALUES (1, 20);")
+    until(lambda: second.values("N") == [{"N": 1}, {"N": 2}])
 
 
 def test_function_that_hangs_holds_up_its_own_query_alone(place: SqlPlace, tmp_path: Path) -> None:
