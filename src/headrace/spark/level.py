@@ -35,6 +35,8 @@ PLANS_PROPERTY = "headrace.plans"
 """Local property of the job in which workers find the plans of its applications."""
 APART_PROPERTY = "headrace.apart"
 """Local property of a job that leaves the processes of others alone: whose job it is, or nothing."""
+_BUSY_S = 10.0
+"""How long the process that has tasks open is waited for while another job is in it: to open them anew costs more."""
 _UNKNOWN = b"unknown application"
 """What a worker says that lacks the payload of an application."""
 
@@ -132,13 +134,13 @@ class Level:
 
     def _handed_over(self, address: str, work: SlotWork) -> list[Sent] | None:
         try:
-            answer = hand_over(address, work.key, _encode(work))
+            answer = hand_over(address, work.key, _encode(work), patience_s=_BUSY_S)
         except WorkFailedError as error:
             if error.failure != _UNKNOWN:
                 raise
             planned = msgspec.json.decode(work.plans, type=list[Planned])
             work.payloads = {each.digest: self._payloads[each.digest].value for each in planned}
-            answer = hand_over(address, work.key, _encode(work))
+            answer = hand_over(address, work.key, _encode(work), patience_s=_BUSY_S)
         return None if answer is None else msgspec.msgpack.decode(answer, type=list[Sent])
 
 
