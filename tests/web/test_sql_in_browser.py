@@ -262,7 +262,7 @@ def test_query_has_a_live_graph_and_is_paused_and_ended(page: Page, site: Site) 
     expect(source).to_contain_text(re.compile(r"[1-9][\d.]*/s"))
     assert page.locator(".graph .box").count() == 2
     expect(page.locator(".graph .edge.moving").first).to_be_attached()
-    take_picture(page, "console-sql-query-light")
+    take_picture(page, "console-sql-query-light", with_rows=True)
     state = page.locator('[data-part="state"]')
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("dialog")).to_contain_text("PAUSE CTAS_TOTALS_0?")
