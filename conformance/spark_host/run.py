@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from time import perf_counter
@@ -83,12 +83,12 @@ class _Restarting:
         del self._applications[application.key]
         self._below.remove(application)
 
-    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
+    def run(self, plans: Mapping[str, Plan], *, apart: bool = False) -> Mapping[str, Outcome]:
         if self._restart_every and self._batches % self._restart_every == self._restart_every - 1:
             for application in self._applications.values():
                 self._restart(application)
         self._batches += 1
-        return self._below.run(plans)
+        return self._below.run(plans, apart=apart)
 
     def _restart(self, application: Application) -> None:
         self._below.remove(application)
@@ -97,8 +97,8 @@ class _Restarting:
                 shutil.rmtree(application.directory / place.name, ignore_errors=True)
         self._below.add(application)
 
-    def cancel(self) -> None:
-        self._below.cancel()
+    def cancel(self, keys: Collection[str]) -> None:
+        self._below.cancel(keys)
 
     def close(self) -> None:
         self._below.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +108,7 @@ def test_a_tick_runs_all_who_have_something_to_do_in_one_job(tmp_path: Path) -> 
     jobs: list[set[str]] = []
 
     class Counting(LocalExecutor):
-        def run(self, plans: Any) -> Any:
+        def run(self, plans: Any, *, apart: bool = False) -> Any:
             jobs.append(set(plans))
             return super().run(plans)
 
@@ -147,9 +149,10 @@ class InLoop:
 
     def __init__(self, several: Several, loop: SharedLoop) -> None:
         self.told = {name: Collected() for name in several.runs}
+        self.paused = threading.Event()
         self.stopping = {name: threading.Event() for name in several.runs}
         self.members = {
-            name: Member(run, self.told[name], is_stopping=self.stopping[name].is_set)
+            name: Member(run, self.told[name], is_paused=self.paused.is_set, is_stopping=self.stopping[name].is_set)
             for name, run in several.runs.items()
         }
         self.threads = {
@@ -218,11 +221,107 @@ def test_a_slow_application_does_not_hold_up_the_others(tmp_path: Path) -> None:
     assert several.benches["slow"].read("out") == [("first", 1), ("slow", 1)]
 
 
+def test_an_application_whose_tasks_take_long_to_open_is_not_slow(tmp_path: Path) -> None:
+    ran: list[tuple[set[str], bool]] = []
+
+    class Opening(LocalExecutor):
+        """Tells of tasks that took nine seconds, those of one application until they were open."""
+
+        def run(self, plans: Any, *, apart: bool = False) -> Any:
+            ran.append((set(plans), apart))
+            taken = {"opened": 9.0, "slow": 0.0}
+            return {
+                key: replace(
+                    outcome, reports=[replace(each, seconds=9.0, opening=taken[key]) for each in outcome.reports]
+                )
+                for key, outcome in super().run(plans).items()
+            }
+
+    several = Several(tmp_path, Opening(), opened=two_levels(accept, []), slow=two_levels(accept, []))
+    loop = SharedLoop(several.executor, several.benches["slow"].log)
+    running = InLoop(several, loop)
+    try:
+        for number in range(3):
+            for name, bench in several.benches.items():
+                bench.write("in", ("a", f"{number}", number), partition=0)
+                running.told[name].wait()
+        assert [running.end(name) for name in several.runs] == [None, None]
+    finally:
+        loop.close()
+        several.executor.close()
+    assert {apart for keys, apart in ran if "opened" in keys} == {False}
+    assert ({"slow"}, True) in ran
+
+
+class Endable(LocalExecutor):
+    """Runs jobs that can be ended, as those of Spark can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jobs: list[set[str]] = []
+        self.ended: list[set[str]] = []
+        self._end = threading.Event()
+
+    def run(self, plans: Any, *, apart: bool = False) -> Any:
+        self.jobs.append(set(plans))
+        if "hung" in plans and any(each.start for several in plans["hung"].ranges.values() for each in several):
+            # Behind its first record.
+            assert self._end.wait(SOON)
+            self._end.clear()
+            message = "the job was cancelled"
+            raise StreamsError(message)
+        return super().run(plans)
+
+    def cancel(self, keys: Collection[str]) -> None:
+        self.ended.append(set(keys))
+        self._end.set()
+
+
+def test_a_function_that_never_returns_does_not_hold_up_those_in_the_same_job(tmp_path: Path) -> None:
+    executor = Endable()
+    several = Several(tmp_path, executor, **{name: two_levels(accept, []) for name in ("one", "two", "hung")})
+    loop = SharedLoop(executor, several.benches["one"].log, patience=timedelta(seconds=0.5))
+    running = InLoop(several, loop)
+    try:
+        for name, bench in several.benches.items():
+            bench.write("in", ("a", "first", 0), partition=0)
+            running.told[name].wait()
+        running.paused.set()
+        for bench in several.benches.values():
+            bench.write("in", ("a", "x", 1), partition=0)
+        executor.jobs.clear()
+        running.paused.clear()
+        for name in ("one", "two"):
+            running.told[name].wait()
+        # Now it hangs alone, and the others share their jobs again.
+        ended = list(executor.ended)
+        assert all("hung" in job for job in ended)
+        for number in range(3):
+            for name in ("one", "two"):
+                several.benches[name].write("in", ("a", f"{number}", 2 + number))
+            for name in ("one", "two"):
+                running.told[name].wait()
+        assert [job for job in executor.jobs if "hung" in job] == [*ended, {"hung"}]
+        assert executor.ended == ended
+        assert [running.end(name) for name in ("one", "two")] == [None, None]
+        # It ends when it is told to.
+        running.stopping["hung"].set()
+        loop.cancel("hung")
+        running.threads["hung"].join(SOON)
+        assert not running.threads["hung"].is_alive()
+        assert executor.ended == [*ended, {"hung"}]
+    finally:
+        loop.close()
+        executor.close()
+    assert several.benches["hung"].read("out") == [("first", 1)]
+    assert several.benches["one"].read("out") == [("first", 1), ("x", 1), ("0", 1), ("1", 1), ("2", 1)]
+
+
 def test_a_job_that_fails_as_a_whole_is_tried_one_by_one(tmp_path: Path) -> None:
     class Breaking(LocalExecutor):
         """Ends as a whole if a certain application is in the job, as a worker does that runs out of memory."""
 
-        def run(self, plans: Any) -> Any:
+        def run(self, plans: Any, *, apart: bool = False) -> Any:
             if "ill" in plans and plans["ill"].ranges:
                 message = "the worker was killed"
                 raise StreamsError(message)

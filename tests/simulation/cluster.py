@@ -7,7 +7,7 @@ if what it has sent is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.batches.application import Application
@@ -99,13 +99,13 @@ class SimulatedExecutor:
             elif chance < 0.8 and not worker.is_busy and worker.runner is not None:
                 worker.process.spawn(worker.runner.close, "close")
 
-    def cancel(self) -> None:
+    def cancel(self, keys: Collection[str]) -> None:
         pass
 
     def close(self) -> None:
         pass
 
-    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
+    def run(self, plans: Mapping[str, Plan], *, apart: bool = False) -> Mapping[str, Outcome]:
         return {key: self._run(plan) for key, plan in plans.items()}
 
     def _run(self, plan: Plan) -> Outcome:

@@ -109,6 +109,15 @@ def test_second_piece_of_work_is_refused_until_the_first_is_done(server: Start) 
     assert hand_over(there.address, "slot 1", b"second") == b"second"
 
 
+def test_a_process_that_is_busy_is_waited_for(directory: Path) -> None:
+    busy = threading.Lock()
+    there = WorkServer(directory, lambda key, work: work + b" done", busy)
+    busy.acquire()
+    threading.Timer(0.1, busy.release).start()
+    assert hand_over(there.address, "slot-0", b"work", patience_s=20.0) == b"work done"
+    there.close()
+
+
 def test_work_is_refused_while_the_process_is_busy_itself(directory: Path) -> None:
     busy = threading.Lock()
     there = WorkServer(directory, lambda key, work: work, busy)

@@ -124,7 +124,7 @@ def test_a_slot_that_comes_is_run_by_the_worker_with_its_copy(driver: tuple[Benc
     plan = active.plan_work()
     assert plan is not None
     planned = [Planned(active.application_run.key, machine.digest, plan)]
-    work = SlotWork(msgspec.json.encode(planned).decode(), 0, 1, 0, 1, 0, [])
+    work = SlotWork(msgspec.json.encode(planned).decode(), slot_key(0), 0, 1, 0, 1, 0, [])
     answer = machine.hand_over(first, slot_key(0), work)
     assert answer is not None
     rows = [row for sent in msgspec.msgpack.decode(answer, type=list[Sent]) for row in level.unpack_rows(sent.data)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 SOON = 30_000
@@ -51,10 +51,17 @@ def opened(browser: Browser, **options: Any) -> Iterator[Page]:
     assert [text for text in wrong if "status of 4" not in text and "ERR_" not in text] == []
 
 
-def take_picture(page: Page, name: str) -> None:
-    """Keeps what is seen, if HEADRACE_PICTURES is set; a usual run of the tests changes no file."""
+def take_picture(page: Page, name: str, *, with_rows: bool = False) -> None:
+    """Keeps what is seen, if HEADRACE_PICTURES is set; a usual run of the tests changes no file.
+
+    Rows of state are counted when they are written, ten seconds after they were committed; ``with_rows`` waits for it.
+    """
+    is_kept = bool(os.environ.get("HEADRACE_PICTURES"))
+    if is_kept and with_rows:
+        rows = page.locator(".card", has_text="rows of state").locator(".figure")
+        expect(rows).not_to_have_text("0", timeout=SOON)
     data = page.screenshot()
     assert len(data) > 5000
-    if os.environ.get("HEADRACE_PICTURES"):
+    if is_kept:
         PICTURES.mkdir(parents=True, exist_ok=True)
         (PICTURES / f"{name}.png").write_bytes(data)

@@ -58,7 +58,7 @@ def test_overview_shows_figures_rates_and_batches(page: Page, shop: Shop) -> Non
     expect(page.locator("svg polyline").first).to_be_visible()
     expect(page.locator(".bars div").first).to_be_visible(timeout=SOON)
     page.wait_for_timeout(6000)
-    take_picture(page, "overview-light")
+    take_picture(page, "overview-light", with_rows=True)
 
 
 def test_topology_is_a_live_graph(page: Page, shop: Shop) -> None:
@@ -182,7 +182,7 @@ def test_it_fits_on_a_phone(browser: Browser, shop: Shop, scheme: Any) -> None:
             assert wide <= PHONE["width"], f"{name} is {wide} wide"
         page.goto(f"{shop.url}#/overview")
         expect(page.locator(".bars div").first).to_be_visible(timeout=SOON)
-        take_picture(page, f"phone-{scheme}")
+        take_picture(page, f"phone-{scheme}", with_rows=True)
         page.goto(f"{shop.url}#/topics/orders")
         expect(page.locator("#records tbody tr").first).to_be_visible()
         take_picture(page, f"phone-records-{scheme}")
@@ -193,7 +193,7 @@ def test_dark_is_dark(browser: Browser, shop: Shop) -> None:
         page.goto(shop.url)
         expect(page.locator(".bars div").first).to_be_visible(timeout=SOON)
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(13, 17, 23)"
-        take_picture(page, "overview-dark")
+        take_picture(page, "overview-dark", with_rows=True)
         page.goto(f"{shop.url}#/topology")
         expect(page.locator(".graph .edge.moving").first).to_be_attached(timeout=SOON)
         take_picture(page, "topology-dark")

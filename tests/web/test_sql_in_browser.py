@@ -15,6 +15,7 @@ import pytest
 from headrace.app.engine import local_engine
 from headrace.sql.server.sql_server import SqlServer
 from headrace.topics.log import Output
+from tests.sql.server import hanging
 from tests.sql.server.kit import Client, SqlPlace
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -46,7 +47,7 @@ class Site:
 
     def __init__(self, directory: Path) -> None:
         self.place = SqlPlace(directory)
-        self.client: Client = self.place.server()
+        self.client: Client = self.place.server({"ksql.functions.python.modules": "tests.sql.server"})
         self.url = f"{self.client.server.url}/console/"
         self._stopping = threading.Event()
         self._orders: threading.Thread | None = None
@@ -261,7 +262,7 @@ def test_query_has_a_live_graph_and_is_paused_and_ended(page: Page, site: Site) 
     expect(source).to_contain_text(re.compile(r"[1-9][\d.]*/s"))
     assert page.locator(".graph .box").count() == 2
     expect(page.locator(".graph .edge.moving").first).to_be_attached()
-    take_picture(page, "console-sql-query-light")
+    take_picture(page, "console-sql-query-light", with_rows=True)
     state = page.locator('[data-part="state"]')
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("dialog")).to_contain_text("PAUSE CTAS_TOTALS_0?")
@@ -355,6 +356,65 @@ def test_failed_query_is_one_line_that_leads_to_it_and_can_be_dismissed(page: Pa
     with page.expect_response(re.compile("api/queries/CTAS_TOTALS_0")):
         pass
     expect(banner).to_be_hidden()
+
+
+def test_query_is_starting_until_its_first_commit(page: Page, site: Site) -> None:
+    hanging.entered.clear()
+    hanging.gate.clear()
+    site.client.ksql(f"{ORDERS} CREATE FUNCTION HANG AS 'tests.sql.server.hanging:block';")
+    site.write(3)
+    site.client.ksql("CREATE STREAM PRICES AS SELECT ID, HANG(CENTS) AS CENTS FROM ORDERS;", streamsProperties=EARLIEST)
+    try:
+        page.goto(f"{site.url}#/queries")
+        row = page.locator("tr.link", has_text="CSAS_PRICES_0")
+        expect(row.locator(".badge")).to_have_text("STARTING")
+        expect(row.locator(".badge")).to_have_class("badge warn")
+        # Where it reads from is settled with the first commit.
+        expect(row.locator("td").nth(7)).to_have_text("–")
+        row.get_by_role("link").click()
+        state = page.locator('[data-part="state"]')
+        expect(state).to_have_text("STARTING")
+        hanging.gate.set()
+        expect(state).to_have_text("RUNNING")
+        expect(state.locator(".badge")).to_have_class("badge good")
+        waiting = page.locator('[data-part="figures"] .card', has_text="records waiting")
+        expect(waiting.locator(".figure")).to_have_text("0")
+    finally:
+        hanging.gate.set()
+
+
+def test_restarts_after_failures_are_counted(page: Page, site: Site) -> None:
+    site.client.ksql(f"{ORDERS} {TOTALS} CREATE FUNCTION REFUSE AS 'tests.sql.server.failing:Refuse';")
+    site.client.settle()
+    page.goto(f"{site.url}#/queries")
+    headings = page.get_by_role("columnheader")
+    expect(page.locator("tr.link", has_text="CTAS_TOTALS_0")).to_contain_text("RUNNING")
+    assert "restarts" not in headings.all_text_contents()
+    site.client.ksql("CREATE TABLE REFUSED AS SELECT CUSTOMER, REFUSE(CENTS) AS CENTS FROM ORDERS GROUP BY CUSTOMER;")
+    site.write(1)
+    row = page.locator("tr.link", has_text="CTAS_REFUSED_1")
+    expect(row.locator(".badge")).to_have_text("ERROR")
+    expect(row.locator(".badge")).to_have_class("badge bad")
+    expect(headings.last).to_have_text("error")
+    assert headings.all_text_contents()[-2:] == ["restarts", "error"]
+    # It is tried again, and again; the other one is not.
+    expect(row.locator("td").nth(8)).to_have_text(re.compile("^([2-9]|[1-9][0-9]+)$"))
+    expect(page.locator("tr.link", has_text="CTAS_TOTALS_0").locator("td").nth(8)).to_have_text("0")
+    row.get_by_role("link").click()
+    figures = page.locator('[data-part="figures"]')
+    restarts = figures.locator(".card", has_text="restarts after failures").locator(".figure")
+    expect(restarts).to_have_text(re.compile("^([2-9]|[1-9][0-9]+)$"))
+    shown = int(restarts.inner_text())
+    [described] = [
+        each
+        for each in site.client.ksql("SHOW QUERIES EXTENDED;")[0]["queryDescriptions"]
+        if each["id"] == "CTAS_REFUSED_1"
+    ]
+    assert described["restarts"] >= shown
+    assert len(described["queryErrors"]) >= 2
+    page.goto(f"{site.url}#/queries/CTAS_TOTALS_0")
+    expect(figures).to_contain_text("rows of state")
+    expect(figures).not_to_contain_text("restarts")
 
 
 def test_script_of_a_hundred_statements_folds_what_succeeded(page: Page, site: Site) -> None:

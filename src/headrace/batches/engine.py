@@ -222,7 +222,7 @@ class BatchEngine:
         self._is_cancelled = True
         loop, worker = self._loop, self._worker
         if loop is not None:
-            loop.cancel()
+            loop.cancel(self._config.application_id)
         if worker is not None:
             self._leave_behind(worker)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol
 
 from headrace.batches.application import Application
@@ -27,12 +27,15 @@ class Executor(Protocol):
         """Closes what is open of an application."""
         ...
 
-    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
-        """Runs a micro-batch of each application, by its key."""
+    def run(self, plans: Mapping[str, Plan], *, apart: bool = False) -> Mapping[str, Outcome]:
+        """Runs a micro-batch of each application, by its key.
+
+        One that runs ``apart``, because it takes long, leaves the processes alone in which others have their tasks.
+        """
         ...
 
-    def cancel(self) -> None:
-        """Ends what runs, as far as it can be ended, from another thread."""
+    def cancel(self, keys: Collection[str]) -> None:
+        """Ends every job in which one of these applications is, as far as it can be ended, from another thread."""
         ...
 
     def close(self) -> None: ...
@@ -78,7 +81,7 @@ class LocalExecutor:
     def remove(self, application: Application) -> None:
         self._runners.pop(application.key)[1].close()
 
-    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
+    def run(self, plans: Mapping[str, Plan], *, apart: bool = False) -> Mapping[str, Outcome]:
         return {name: self._run(plan, *self._runners[name]) for name, plan in plans.items()}
 
     def _run(self, plan: Plan, application: Application, runner: TaskRunner) -> Outcome:
@@ -99,7 +102,7 @@ class LocalExecutor:
         reports += [runner.restore(application.layout.by_name[task]) for task in plan.restores]
         return Outcome(reports)
 
-    def cancel(self) -> None:
+    def cancel(self, keys: Collection[str]) -> None:
         """Does nothing: a function in this process can only be left behind."""
 
     def close(self) -> None:

@@ -82,8 +82,8 @@ class Loop(Protocol):
         """Blocks until a member is over; what it has failed of is in its ``failure``."""
         ...
 
-    def cancel(self) -> None:
-        """Ends what runs, as far as it can be ended, from another thread."""
+    def cancel(self, key: str) -> None:
+        """Ends what runs of an application, as far as it can be ended, from another thread."""
         ...
 
 
@@ -139,5 +139,5 @@ class OwnLoop:
         finally:
             self._executor.remove(member.run.application)
 
-    def cancel(self) -> None:
-        self._executor.cancel()
+    def cancel(self, key: str) -> None:
+        self._executor.cancel([key])

@@ -42,6 +42,8 @@ class TaskReport:
     rows: int = 0
     """Rows in its stores."""
     seconds: float = 0.0
+    """How long it took, of which ``opening`` until the task was open: its state restored, and ready to commit."""
+    opening: float = 0.0
     counters: Mapping[str, float] = field(default_factory=dict)
     """Dropped and late records since the last batch, by their metric's name."""
     consumed: Mapping[str, int] = field(default_factory=dict)

@@ -1,16 +1,21 @@
 """A loop that many applications share: per tick one job with the tasks of all that have input.
 
 None of them can hold up the others for long. A job that takes longer than it should is left to itself: who is not in it
-goes on with other jobs, and an application whose tasks took so long gets jobs of its own from then on.
+goes on with other jobs, and an application whose tasks took so long gets jobs of its own from then on. If a job does
+not end at all, because a function never returns, it is ended, and each application that was in it is tried alone: the
+one that hangs then holds up nobody but itself.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import timedelta
 
 from headrace.batches.executor import Executor
 from headrace.batches.loop import LONGEST_WAIT_S, Member, Planned, plan_all, wait_for_input
@@ -22,24 +27,43 @@ logger = logging.getLogger(__name__)
 
 _SLOW_S = 1.0
 """How long a job may hold up those who are not in it, and a task those who are in the same job."""
+PATIENCE = timedelta(seconds=20)
+_AT_FIRST = 6
+"""How many times as long the first micro-batch of an application may take: its tasks are opened, and restored."""
 _MOST_JOBS = 64
+_MOST_ALONE = max(4, os.cpu_count() or 1)
+"""Jobs of one application each that run at the same time; those that hang do not count."""
 
 Job = Future[Mapping[str, Outcome]]
 
 
-class SharedLoop:
-    """Runs members on one executor, in a thread of its own; they join and leave while it runs."""
+@dataclass
+class _Running:
+    """What a job runs, and since when."""
 
-    def __init__(self, executor: Executor, log: TopicLog) -> None:
+    planned: Planned
+    since: float
+    is_cancelled: bool = False
+
+
+class SharedLoop:
+    """Runs members on one executor, in a thread of its own; they join and leave while it runs.
+
+    ``patience`` is how long a job of several may take until it is ended, and each of them is tried alone.
+    """
+
+    def __init__(self, executor: Executor, log: TopicLog, *, patience: timedelta = PATIENCE) -> None:
         self._executor = executor
+        self._patience_s = patience.total_seconds()
         self._log = log
         self._changed = threading.Condition()
         self._joining: list[Member] = []
         self._members: list[Member] = []
-        self._slow: set[str] = set()
-        """Keys of applications whose tasks take long."""
-        self._jobs: dict[Job, tuple[Planned, float]] = {}
-        """What runs, and since when."""
+        self._slow: dict[str, float] = {}
+        """Keys of applications whose tasks take long, or may hang, and when each was in a job of its own last."""
+        self._known: set[str] = set()
+        """Keys of applications that have run a micro-batch."""
+        self._jobs: dict[Job, _Running] = {}
         self._pool = ThreadPoolExecutor(_MOST_JOBS, "headrace-job")
         self._is_closing = False
         self._failure: BaseException | None = None
@@ -59,9 +83,9 @@ class SharedLoop:
     def _has_left(self, member: Member) -> bool:
         return member.is_over and member not in self._members and member not in self._joining
 
-    def cancel(self) -> None:
-        """Ends all jobs: what of them was not committed is run again, but for members that are over."""
-        self._executor.cancel()
+    def cancel(self, key: str) -> None:
+        """Ends the job of an application; others that are in it are run again."""
+        self._executor.cancel([key])
 
     def close(self) -> None:
         with self._changed:
@@ -78,9 +102,12 @@ class SharedLoop:
                     with self._changed:
                         self._changed.wait_for(lambda: self._joining or self._is_closing, 1.0)
                     continue
-                if not self._start_jobs() and not self._jobs:
-                    wait_for_input(self._log, self._members)
-                self._finish_jobs()
+                if self._start_jobs() or self._is_one_expected():
+                    self._finish_jobs(LONGEST_WAIT_S)
+                else:
+                    busy = self._busy()
+                    wait_for_input(self._log, [member for member in self._members if member.run.key not in busy])
+                    self._finish_jobs(0)
         except BaseException as error:
             logger.exception("the loop of all applications has failed")
             self._failure = error
@@ -101,50 +128,84 @@ class SharedLoop:
         leaving = [member for member in self._members if member.is_over and member.run.key not in busy]
         for member in leaving:
             self._members.remove(member)
-            self._slow.discard(member.run.key)
+            self._known.discard(member.run.key)
+            if member.failure is None:
+                # One that has failed in a job of its own is tried again in such a one.
+                self._slow.pop(member.run.key, None)
             self._executor.remove(member.run.application)
         if joining or leaving:
             with self._changed:
                 self._changed.notify_all()
 
     def _busy(self) -> set[str]:
-        return {key for planned, _ in self._jobs.values() for key in planned}
+        return {key for running in self._jobs.values() for key in running.planned}
+
+    def _is_one_expected(self) -> bool:
+        """Whether there is a job whose end is worth waiting for, as that of one that hangs is not."""
+        now = time.monotonic()
+        return any(now - running.since < self._patience_s for running in self._jobs.values())
 
     def _start_jobs(self) -> bool:
         """Starts a job for all who have input, and one for each that is slow; returns whether there was any."""
         now = time.monotonic()
-        running = [since for planned, since in self._jobs.values() if not self._slow.issuperset(planned)]
-        if any(now - since < _SLOW_S for since in running):
+        shared = [each for each in self._jobs.values() if not self._slow.keys() >= each.planned.keys()]
+        if any(now - running.since < _SLOW_S for running in shared):
             # Those who are not in the job that runs come with the next one.
             return False
         busy = self._busy()
         planned = plan_all(member for member in self._members if member.run.key not in busy)
-        together = {key: each for key, each in planned.items() if key not in self._slow}
-        for several in (together, *({key: each} for key, each in planned.items() if key in self._slow)):
-            if several:
-                plans = {key: plan for key, (_, plan) in several.items()}
-                self._jobs[self._pool.submit(self._executor.run, plans)] = several, now
+        together = {key: planned[key] for key in planned if key not in self._slow}
+        if together:
+            self._start_job(together, now)
+        for key in self._next_alone(planned, now):
+            self._start_job({key: planned[key]}, now, apart=True)
         return bool(planned)
 
-    def _finish_jobs(self) -> None:
+    def _start_job(self, planned: Planned, now: float, *, apart: bool = False) -> None:
+        plans = {key: plan for key, (_, plan) in planned.items()}
+        self._jobs[self._pool.submit(self._executor.run, plans, apart=apart)] = _Running(planned, now)
+
+    def _next_alone(self, planned: Planned, now: float) -> list[str]:
+        """Returns those of the slow ones whose turn it is: who has waited longest comes first."""
+        running = [each for each in self._jobs.values() if self._slow.keys() >= each.planned.keys()]
+        places = _MOST_ALONE - sum(now - each.since < self._patience_s for each in running)
+        waiting = sorted((key for key in planned if key in self._slow), key=self._slow.__getitem__)
+        chosen = waiting[: max(0, places)]
+        self._slow.update(dict.fromkeys(chosen, now))
+        return chosen
+
+    def _finish_jobs(self, seconds: float) -> None:
         if not self._jobs:
             return
-        done, _ = wait(self._jobs, LONGEST_WAIT_S, FIRST_COMPLETED)
+        done, _ = wait(self._jobs, seconds, FIRST_COMPLETED)
         for job in done:
-            planned, _ = self._jobs.pop(job)
+            planned = self._jobs.pop(job).planned
             error = job.exception()
             if error is not None:
                 self._take_failure(planned, error)
                 continue
             outcomes = job.result()
+            self._known.update(planned)
             for key, (member, plan) in planned.items():
                 outcome = outcomes[key]
-                if sum(report.seconds for report in outcome.reports) > _SLOW_S:
-                    self._slow.add(key)
+                # To open its tasks takes long once, wherever it is done.
+                if sum(report.seconds - report.opening for report in outcome.reports) > _SLOW_S:
+                    self._slow.setdefault(key, 0.0)
                 else:
-                    self._slow.discard(key)
+                    self._slow.pop(key, None)
                 if not member.is_over:
                     member.take(plan, outcome)
+        self._end_stuck_jobs()
+
+    def _end_stuck_jobs(self) -> None:
+        """Ends jobs of several in which one holds up all the others: nothing is committed before a job has ended."""
+        now = time.monotonic()
+        for running in self._jobs.values():
+            most_s = self._patience_s * (1 if self._known >= running.planned.keys() else _AT_FIRST)
+            if len(running.planned) > 1 and now - running.since > most_s and not running.is_cancelled:
+                running.is_cancelled = True
+                logger.warning("a job of %d applications has not ended after %g s", len(running.planned), most_s)
+                self._executor.cancel(running.planned.keys())
 
     def _take_failure(self, planned: Planned, error: BaseException) -> None:
         """A job as a whole has failed: alone it is the failure of its application; together, each is tried alone."""
@@ -153,4 +214,4 @@ class SharedLoop:
                 member.failure = error
             return
         logger.warning("a job of %d applications failed, so each is tried alone: %s", len(planned), error)
-        self._slow.update(planned)
+        self._slow.update(dict.fromkeys(planned, 0.0))

@@ -84,6 +84,7 @@ class TaskRunner:
         live = self._take(place, plan, attempt)
         if isinstance(live, TaskResult):
             return live
+        opened = time.perf_counter()
         try:
             live.host.clock_ms = plan.now_ms
             live.begin(plan.batch_id)
@@ -99,7 +100,8 @@ class TaskRunner:
         while len(self._live) > _LIVE_TASKS:
             self._live.popitem(last=False)[1].close()
         counters = self._with_global_counts(report.counters)
-        return TaskResult(edges, replace(report, counters=counters, seconds=time.perf_counter() - started))
+        took = time.perf_counter() - started
+        return TaskResult(edges, replace(report, counters=counters, seconds=took, opening=opened - started))
 
     def restore(self, place: TaskPlace) -> TaskReport:
         """Restores a task in the background, unless it lacks little or nothing; tells how much it lacks.

@@ -8,8 +8,8 @@ itself.
 Processes talk over Unix sockets in a directory that only their user can enter, and each side looks at the user of the
 other one. Bytes are passed on as they are; nothing is unpickled here. An exchange::
 
-    asker    -> key of the work
-    server   -> ACCEPTED, or REFUSED: it has other work to do, or does not know the key
+    asker    -> key of the work; LAST_KEY if it does the work itself unless it is taken now
+    server   -> ACCEPTED, or BUSY: it has other work to do, or REFUSED: it does not know the key
     asker    -> the work
     server   -> DONE with the result, FAILED with the failure in the caller's own form, or BROKEN with a traceback
 
@@ -55,6 +55,7 @@ _PATIENCE_S = 5.0
 _STUCK_S = 60.0
 """After which a process ends in which a function lets no other thread run."""
 _LOOK_S = 1.0
+_ASK_AGAIN_S = 0.02
 _ABANDONED_S = 3600.0
 _SOCKET = re.compile(r"work-[0-9a-f]{16}")
 _DRAFT = "draft-"
@@ -62,7 +63,7 @@ _NOTE = "note-"
 
 
 class _Kind(IntEnum):
-    KEY, WORK, ACCEPTED, REFUSED, DONE, FAILED, BROKEN = range(7)
+    KEY, LAST_KEY, WORK, ACCEPTED, BUSY, REFUSED, DONE, FAILED, BROKEN = range(9)
 
 
 class WorkFailedError(ProcessorStateError):
@@ -84,7 +85,8 @@ class WorkServer:
 
     ``run`` is called with a key and the work, in a thread of this server, with ``busy`` held; its result is the answer.
     It raises WorkFailedError with a failure that the asker understands. ``knows`` says whether work of a key is taken.
-    ``on_refused`` is called with the key of work that is refused because of other work, before the asker is told.
+    ``on_refused`` is called with the key of work that is refused because of other work and asked for the last time,
+    before the asker is told.
     """
 
     def __init__(
@@ -139,10 +141,14 @@ class WorkServer:
                 if _peer_user(asker) != os.geteuid():
                     return
                 asker.settimeout(_HELLO_S)
-                key = _receive(asker, _Kind.KEY, _LONGEST_KEY).decode()
+                kind, content = _receive_any(asker, _LONGEST_KEY)
+                if kind not in (_Kind.KEY, _Kind.LAST_KEY):
+                    return
+                key = content.decode()
                 if not self._busy.acquire(blocking=False):
-                    self._on_refused(key)
-                    _send(asker, _Kind.REFUSED)
+                    if kind is _Kind.LAST_KEY:
+                        self._on_refused(key)
+                    _send(asker, _Kind.BUSY)
                     return
                 try:
                     kind, answer = self._do(asker, key)
@@ -185,12 +191,14 @@ def work_directory(of_driver: Path) -> Path:
     return of_driver if is_private(of_driver) else make_private(own_temporary_directory() / of_driver.name)
 
 
-def hand_over(address: str, key: str, work: bytes) -> bytes | None:
+def hand_over(address: str, key: str, work: bytes, *, patience_s: float = 0.0) -> bytes | None:
     """Has work done by the process at an address, and returns its result; None if nobody there takes it.
+
+    One that is busy is asked again for as long as ``patience_s``.
 
     Raises ProcessorStateError if the process ends meanwhile, and WorkFailedError, which is one, if the work fails.
     """
-    server = _connect(address, key)
+    server = _connect(address, key, time.monotonic() + patience_s)
     if server is None:
         return None
     with server:
@@ -292,28 +300,39 @@ def _forget_gone(directory: Path) -> None:
                 path.unlink()
 
 
-def _connect(address: str, key: str) -> socket.socket | None:
-    """Returns the connection to a process that takes the work now; None if there is none."""
+def _connect(address: str, key: str, deadline: float) -> socket.socket | None:
+    """Returns the connection to a process that takes the work; None if there is none before the deadline."""
+    while True:
+        is_last = time.monotonic() >= deadline
+        kind, server = _ask(address, key, _Kind.LAST_KEY if is_last else _Kind.KEY)
+        if kind is not _Kind.BUSY or is_last:
+            return server
+        time.sleep(_ASK_AGAIN_S)
+
+
+def _ask(address: str, key: str, asking: _Kind) -> tuple[_Kind, socket.socket | None]:
+    """Returns what a process says to work, and the connection if it takes it."""
     try:
         found = os.lstat(address)
     except (OSError, ValueError):
-        return None
+        return _Kind.REFUSED, None
     if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid() or not is_private(os.path.dirname(address)):
-        return None
+        return _Kind.REFUSED, None
+    kind = _Kind.REFUSED
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         server.settimeout(_HELLO_S)
         server.connect(address)
         if _peer_user(server) == os.geteuid():
-            _send(server, _Kind.KEY, key.encode())
+            _send(server, asking, key.encode())
             kind, content = _receive_any(server, 0)
             if kind is _Kind.ACCEPTED and not content:
                 server.settimeout(None)
-                return server
+                return kind, server
     except OSError as error:
         logger.debug("nobody takes work at '%s': %s", address, error)
     server.close()
-    return None
+    return kind, None
 
 
 def _peer_user(connected: socket.socket) -> int:

@@ -16,6 +16,7 @@ import sysconfig
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 
@@ -35,7 +36,7 @@ from headrace.spark.jvm import (
 )
 from headrace.spark.jvm_log import write_log_configurations
 from headrace.spark.later_archive import archive_later
-from headrace.spark.masters import cores, is_local, is_on_this_machine, starts_executors_here
+from headrace.spark.masters import cores, is_local, is_on_this_machine, starts_executors_here, with_more_threads
 
 logger = logging.getLogger(__name__)
 
@@ -148,6 +149,20 @@ def slots(config: StreamsConfig, tasks: int) -> int:
         limit = own.get("spark.cores.max", "")
         at_once = int(limit) if limit.isdigit() else tasks
     return max(1, min(at_once, tasks))
+
+
+def with_spare_threads(config: StreamsConfig, count: int) -> StreamsConfig:
+    """Returns settings with which Spark runs more tasks at once on this machine than it has cores.
+
+    A task that hangs has a thread of Spark's for as long as it lasts. Slots are as many as without.
+    """
+    if count == 0:
+        return config
+    master = own_settings(config).get("spark.master", DEFAULT_MASTER)
+    # Spark would start one for each thread, and they have little to do.
+    dispatchers = {"spark.rpc.netty.dispatcher.numThreads": "2"} if is_local(master) else {}
+    more = {"spark.master": with_more_threads(master, count)}
+    return replace(config, extras={**dispatchers, **config.extras, **more})
 
 
 def attempts(config: StreamsConfig) -> int:

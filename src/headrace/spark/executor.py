@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,23 +19,36 @@ from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
 from headrace.private_directory import make_private, own_temporary_directory
 from headrace.spark.cluster import Cluster
-from headrace.spark.context import close_context, open_context, slots
+from headrace.spark.context import close_context, open_context, slots, with_spare_threads
 from headrace.spark.failures import reason
 from headrace.spark.jobs import StagedJob
 from headrace.spark.jvm import jvm_exit_code
-from headrace.spark.level import PLANS_PROPERTY, Failed, Level, Located, Planned, Row, slots_of, unpack_rows
+from headrace.spark.level import (
+    APART_PROPERTY,
+    PLANS_PROPERTY,
+    Failed,
+    Level,
+    Located,
+    Planned,
+    Row,
+    slots_of,
+    unpack_rows,
+)
 from headrace.spark.payload import Payload
 from headrace.spark.placement import Demand, Placement
 from headrace.spark.standby_job import Answers, Orders, run_standby_job
 
 
 class SparkExecutor:
-    """Runs micro-batches as Spark jobs; see ``headrace.batches.executor.Executor``. Any number may run at once."""
+    """Runs micro-batches as Spark jobs; see ``headrace.batches.executor.Executor``. Any number may run at once.
 
-    def __init__(self, config: StreamsConfig, directory: Path) -> None:
+    With a local master ``spare`` tasks may hang without keeping others from running.
+    """
+
+    def __init__(self, config: StreamsConfig, directory: Path, *, spare: int = 0) -> None:
         self._config = config
         self._directory = directory
-        self._context = open_context(config, directory=directory)
+        self._context = open_context(with_spare_threads(config, spare), directory=directory)
         self._affinity = make_private(own_temporary_directory() / f"affinity-{self._context.applicationId}")
         self._lock = threading.Lock()
         self._applications: dict[str, Application] = {}
@@ -46,7 +59,8 @@ class SparkExecutor:
         """Grows whenever there are other applications: jobs carry what is known of them."""
         self._idle: dict[tuple[int, int, int], list[StagedJob]] = {}
         """Jobs that can be run again, by generation, depth and slots."""
-        self._running: list[StagedJob] = []
+        self._running: list[tuple[StagedJob, frozenset[str]]] = []
+        """Jobs, and the applications that are in them."""
         cluster = Cluster(self._context)
         self._placement = Placement(
             config,
@@ -78,44 +92,52 @@ class SparkExecutor:
         self._generation += 1
         self._idle.clear()
 
-    def run(self, plans: Mapping[str, Plan]) -> Mapping[str, Outcome]:
+    def run(self, plans: Mapping[str, Plan], *, apart: bool = False) -> Mapping[str, Outcome]:
         planned = [Planned(key, self._digests[key], plan) for key, plan in plans.items()]
         depth = max(self._applications[key].layout.depth for key in plans)
-        properties = {PLANS_PROPERTY: msgspec.json.encode(planned).decode()}
+        properties = {
+            PLANS_PROPERTY: msgspec.json.encode(planned).decode(),
+            APART_PROPERTY: "/".join(plans) if apart else "",
+        }
         try:
-            with self._job(depth) as (job, count):
+            with self._job(depth, frozenset(plans)) as (job, count):
                 packed = job.run(properties, _described(plans), self._placement.preferred(count))
         except Exception as error:
             raise self._explained(error) from error
-        return self._outcomes(plans, (row for data in packed for row in unpack_rows(data)))
+        rows = [row for data in packed for row in unpack_rows(data)]
+        if not apart:
+            self._note_locations(rows)
+        return _outcomes(plans, rows)
 
-    def _outcomes(self, plans: Mapping[str, Plan], rows: Iterator[Row]) -> dict[str, Outcome]:
-        reports: dict[str, list[TaskReport]] = {key: [] for key in plans}
-        failures: dict[str, BaseException] = {}
-        for key, what in rows:
-            if isinstance(what, TaskReport):
-                reports[key].append(what)
-            elif isinstance(what, Failed) and what.failure is not None:
-                failures.setdefault(key, what.failure.restored())
-            elif isinstance(what, Located):
-                self._placement.note(what.slot, what.executor)
-                self._placement.start()
-        return {key: Outcome(reports[key], failures.get(key)) for key in plans}
+    def _note_locations(self, rows: Sequence[Row]) -> None:
+        located = [what for _, what in rows if isinstance(what, Located)]
+        for each in located:
+            self._placement.note(each.slot, each.executor)
+        if located:
+            self._placement.start()
+
+    def warm_up(self) -> None:
+        """Has Spark start a Python worker, so that the first micro-batch need not wait for it."""
+        try:
+            with self._job(1, frozenset()) as (job, _):
+                job.run({PLANS_PROPERTY: "[]", APART_PROPERTY: ""}, "warm-up")
+        except Exception as error:
+            raise self._explained(error) from error
 
     @contextmanager
-    def _job(self, depth: int) -> Iterator[tuple[StagedJob, int]]:
+    def _job(self, depth: int, keys: frozenset[str]) -> Iterator[tuple[StagedJob, int]]:
         """Gives a job of so many levels, and how many slots it has; one that runs is nobody else's."""
         with self._lock:
             count = slots(self._config, self._widest())
             shape = (self._generation, depth, count)
             idle = self._idle.get(shape)
             job = idle.pop() if idle else self._make_job(depth, count)
-            self._running.append(job)
+            self._running.append((job, keys))
         try:
             yield job, count
         finally:
             with self._lock:
-                self._running.remove(job)
+                self._running.remove((job, keys))
                 if shape[0] == self._generation:
                     self._idle.setdefault(shape, []).append(job)
 
@@ -171,16 +193,29 @@ class SparkExecutor:
         said = reason(error) if code is None else f"its Java process has ended, with exit code {code}"
         return StreamsError(f"Spark could not run a micro-batch: {said}; more is in '{self._directory / 'spark.log'}'")
 
-    def cancel(self) -> None:
+    def cancel(self, keys: Collection[str]) -> None:
         with self._lock:
-            running = list(self._running)
-        for job in running:
-            job.cancel()
+            meant = [job for job, planned in self._running if not planned.isdisjoint(keys)]
+        for job in meant:
+            # Those of a JVM that has died end by themselves.
+            with suppress(Py4JError, OSError):
+                job.cancel()
 
     def close(self) -> None:
         self._placement.close()
         close_context(self._context)
         shutil.rmtree(self._affinity, ignore_errors=True)
+
+
+def _outcomes(plans: Mapping[str, Plan], rows: Sequence[Row]) -> dict[str, Outcome]:
+    reports: dict[str, list[TaskReport]] = {key: [] for key in plans}
+    failures: dict[str, BaseException] = {}
+    for key, what in rows:
+        if isinstance(what, TaskReport):
+            reports[key].append(what)
+        elif isinstance(what, Failed) and what.failure is not None:
+            failures.setdefault(key, what.failure.restored())
+    return {key: Outcome(reports[key], failures.get(key)) for key in plans}
 
 
 def _described(plans: Mapping[str, Plan]) -> str:

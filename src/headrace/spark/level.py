@@ -36,6 +36,10 @@ PLANS_PROPERTY = "headrace.plans"
 """Local property of the job in which workers find the plans of its applications."""
 _STANDBY_PATIENCE_S = 0.1
 """For other work of a process: who waits longer holds up a core, and standby copies are looked at again soon."""
+APART_PROPERTY = "headrace.apart"
+"""Local property of a job that leaves the processes of others alone: whose job it is, or nothing."""
+_BUSY_S = 10.0
+"""How long the process that has tasks open is waited for while another job is in it: to open them anew costs more."""
 _UNKNOWN = b"unknown application"
 """What a worker says that lacks the payload of an application."""
 
@@ -72,6 +76,8 @@ class SlotWork(msgspec.Struct, array_like=True, tag=True):
     """The work of one slot in one level, as it is handed from one worker to another."""
 
     plans: str
+    key: str
+    """Stands for the slot where workers look for the one that has its tasks open."""
     level: int
     depth: int
     slot: int
@@ -133,13 +139,14 @@ class Level:
         assert context is not None, "levels run inside of Spark's tasks"
         plans = context.getLocalProperty(PLANS_PROPERTY)
         assert plans is not None, "the driver sets the plans before it starts a job"
-        work = SlotWork(plans, self._level, self._depth, slot, self._slots, context.attemptNumber(), rows)
-        worker, key = this_worker(self._directory), slot_key(slot)
+        key = (context.getLocalProperty(APART_PROPERTY) or "") + slot_key(slot)
+        work = SlotWork(plans, key, self._level, self._depth, slot, self._slots, context.attemptNumber(), rows)
+        worker = this_worker(self._directory)
         directory = worker.directory
         noted = read_note(directory, key)
         answer: bytes | None = None
         if noted is not None and noted != worker.address and work.attempt == 0:
-            answer = hand_over_work(noted, key, work, self._payloads)
+            answer = hand_over_work(noted, key, work, self._payloads, patience_s=_BUSY_S)
         if answer is not None:
             return msgspec.msgpack.decode(answer, type=list[Sent])
         produced = worker.run_here(work, self._payloads)
@@ -159,15 +166,17 @@ def standby_key(slot: int) -> str:
 
 
 # Any: pyspark's Broadcast is generic in what it carries.
-def hand_over_work(address: str, key: str, work: Work, payloads: Mapping[str, Any]) -> bytes | None:
+def hand_over_work(
+    address: str, key: str, work: Work, payloads: Mapping[str, Any], *, patience_s: float = 0.0
+) -> bytes | None:
     """Hands work over, with the payloads of applications if the other process lacks one of them."""
     try:
-        return hand_over(address, key, _encode(work))
+        return hand_over(address, key, _encode(work), patience_s=patience_s)
     except WorkFailedError as error:
         if error.failure != _UNKNOWN:
             raise
         work.payloads = {digest: payloads[digest].value for digest in work.digests}
-        return hand_over(address, key, _encode(work))
+        return hand_over(address, key, _encode(work), patience_s=patience_s)
 
 
 class Worker:
@@ -196,7 +205,8 @@ class Worker:
 
     def run_here(self, work: SlotWork, payloads: Mapping[str, Any]) -> list[Sent]:
         with self._busy:
-            self._open_all(work.slot, [planned.digest for planned in self._planned(work.plans)], payloads)
+            self._open_all([planned.digest for planned in self._planned(work.plans)], payloads)
+            self._opened |= {work.key: work.slot, standby_key(work.slot): None}
             return self._run(work)
 
     def stand_by_here(self, work: StandbyWork, payloads: Mapping[str, Any]) -> int | None:
@@ -207,18 +217,18 @@ class Worker:
         if not self._busy.acquire(timeout=_STANDBY_PATIENCE_S):
             return None
         try:
-            self._open_all(work.slot, work.digests, payloads)
+            self._open_all(work.digests, payloads)
+            self._opened |= {slot_key(work.slot): work.slot, standby_key(work.slot): None}
             return self._stand_by(work)
         finally:
             self._busy.release()
 
-    def _open_all(self, slot: int, digests: Iterable[str], payloads: Mapping[str, Any]) -> None:
+    def _open_all(self, digests: Iterable[str], payloads: Mapping[str, Any]) -> None:
         for digest in self._runners.keys() - payloads.keys():
             self._forget(digest)
         for digest in digests:
             if digest not in self._runners:
                 self._open(digest, payloads[digest].value)
-        self._opened |= {slot_key(slot): slot, standby_key(slot): None}
 
     def _forget(self, digest: str) -> None:
         self._runners.pop(digest)[1].close()

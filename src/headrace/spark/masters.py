@@ -8,7 +8,7 @@ import re
 import socket
 from urllib.parse import urlsplit
 
-_LOCAL = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?")
+_LOCAL = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*(\d+)\s*)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
 
 
@@ -34,6 +34,18 @@ def cores(master: str) -> int | None:
     if found := _LOCAL_CLUSTER.fullmatch(master):
         return int(found.group(1)) * int(found.group(2))
     return None
+
+
+def with_more_threads(master: str, count: int) -> str:
+    """Returns a local master that runs so many more tasks at once; others are as many as their cluster has cores.
+
+    >>> with_more_threads("local[2,4]", 32), with_more_threads("local", 32), with_more_threads("yarn", 32)
+    ('local[34,4]', 'local[33,1]', 'yarn')
+    """
+    found = _LOCAL.fullmatch(master)
+    if found is None or count == 0:
+        return master
+    return f"local[{(cores(master) or 1) + count},{found.group(2) or 1}]"
 
 
 def usable_cores() -> int:

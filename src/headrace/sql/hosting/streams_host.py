@@ -122,8 +122,9 @@ class StreamsHost:
     ``settings`` are those of all applications. ``patience`` is how long the end of a query waits for its micro-batch,
     in which a function may never return; then the batch is cancelled. A query that another process runs on the same
     directory is taken over as soon as that one is gone, however it ended. With a ``lease`` so are those of a server
-    that has another directory; as long as that one holds the lease this host runs transient queries alone. Of many
-    queries only some start at the same time, the others when those have committed their first micro-batch.
+    that has another directory; as long as that one holds the lease this host runs transient queries alone, but has
+    Spark ready. Of many queries only some start at the same time, the others when those have committed their first
+    micro-batch.
     """
 
     def __init__(
@@ -140,6 +141,7 @@ class StreamsHost:
         self._lease = lease
         self._held = ExitStack()
         self._wake_waiting: Callable[[], None] = _nothing
+        self._prepare: Callable[[], None] | None = None
         self._log = self._shared(log)
         self._settings = dict(settings)
         self._service_id = service_id
@@ -174,6 +176,7 @@ class StreamsHost:
         config = StreamsConfig.of({**self._settings, "application.id": f"{self._service_id}sql"})
         engines = SharedSparkEngines(config, self._log, application_directory(config) / "engine")
         self._held.callback(engines.close)
+        self._prepare = engines.prepare
         return engines
 
     def start(self, query: PersistentQuery, *, transient: bool = False) -> None:
@@ -267,6 +270,7 @@ class StreamsHost:
         while not self._is_closed:
             self._wake.clear()
             self._leave_to_others()
+            self._get_ready()
             with self._lock:
                 waiting = [each for each in self._hosted.values() if each.streams is None]
             for each in waiting:
@@ -294,6 +298,23 @@ class StreamsHost:
             if streams is not None:
                 streams.close(timedelta(0))
                 self._wake_waiting()
+
+    def _get_ready(self) -> None:
+        """Starts what queries run on, if there are some that another server runs, so that a takeover is short."""
+        prepare = self._prepare
+        with self._lock:
+            waits = any(self._is_others(each) for each in self._hosted.values())
+        if prepare is None or not waits:
+            return
+        self._prepare = None
+
+        def get_ready() -> None:
+            try:
+                prepare()
+            except Exception as error:
+                logger.warning("nothing is ready for queries that this server may take over: %s", error)
+
+        threading.Thread(target=get_ready, name="headrace-sql-readiness", daemon=True).start()
 
     def _is_full(self) -> bool:
         """Whether as many queries are busy with their start as may be at the same time."""
