@@ -35,4 +35,6 @@ class Cluster:
         except Py4JJavaError:
             # It has just come, and this part of Spark has not heard of it yet.
             return None
-        return LiveExecutor(id_, summary.hostPort().rpartition(":")[0], max(1, summary.maxTasks()))
+        host = summary.hostPort().rpartition(":")[0]
+        # That an executor has memory may be heard of before where it is.
+        return LiveExecutor(id_, host, max(1, summary.maxTasks())) if host else None
