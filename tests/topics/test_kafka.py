@@ -5,17 +5,19 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import pytest
 
 pytest.importorskip("confluent_kafka")
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 import headrace
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, RetriableError, TopicError
-from headrace.topics.kafka import KafkaLog, administration, times
+from headrace.topics.consumer_group import GroupOffset
+from headrace.topics.kafka import KafkaLog, administration, consumer_groups, times
 from headrace.topics.kafka.explaining import explain
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import Output
@@ -116,6 +118,22 @@ def test_offsets_of_groups_are_not_asked_for() -> None:
     """The client dies if it asks a broker for them that has just come up; see ``tests/topics/start_soak.py``."""
     sources = Path(headrace.__file__).parent.rglob("*.py")
     assert [path for path in sources if "list_consumer_group_offsets" in path.read_text(encoding="utf-8")] == []
+
+
+def test_offsets_of_a_group_are_asked_for_until_its_coordinator_is_there(
+    kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka.create_topic("in")
+    kafka.commit_group_offsets("app", {("in", 0): GroupOffset(3, "")})
+    committed, refusals = consumer_groups._committed, iter([KafkaError.NOT_COORDINATOR, KafkaError.NOT_COORDINATOR])
+
+    def refused_at_first(*args: Any) -> list[Any]:
+        for code in refusals:
+            raise KafkaException(KafkaError(code))
+        return committed(*args)
+
+    monkeypatch.setattr(consumer_groups, "_committed", refused_at_first)
+    assert kafka.group_offsets("app") == {("in", 0): GroupOffset(3, "")}
 
 
 def test_settings_come_from_the_configuration_with_kafka_streams_prefixes() -> None:

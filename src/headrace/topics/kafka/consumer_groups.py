@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Place
@@ -13,8 +13,10 @@ from headrace.topics.consumer_group import GroupMember, GroupOffset, cut_metadat
 from headrace.topics.kafka.administration import Question, ask
 from headrace.topics.kafka.clients import Clients, client_logger
 from headrace.topics.kafka.exact_commit import commit_with_metadata
-from headrace.topics.kafka.explaining import error_of, explain
+from headrace.topics.kafka.explaining import error_of
 from headrace.topics.log import TopicPartition
+
+T = TypeVar("T")
 
 _PAUSE_S = 0.05
 _NOT_READY = frozenset(
@@ -42,17 +44,22 @@ def read_offsets(clients: Clients, group: str) -> dict[TopicPartition, GroupOffs
                 if not topic.startswith("__")
                 for partition in found.partitions
             ]
-            committed = consumer.committed(places, timeout=clients.patience_s) if places else []
+            committed = _patiently(clients, lambda: _committed(consumer, places, clients.patience_s)) if places else []
         finally:
             consumer.close()
-    for each in committed:
-        if each.error is not None:
-            raise explain(each.error, f"reading the offsets of consumer group '{group}'", clients.servers)
     return {
         (each.topic, each.partition): GroupOffset(each.offset, _metadata(each))
         for each in committed
         if each.offset >= 0
     }
+
+
+def _committed(consumer: Consumer, places: list[Place], timeout_s: float) -> list[Place]:
+    found: list[Place] = consumer.committed(places, timeout=timeout_s)
+    for each in found:
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return found
 
 
 def _metadata(place: Place) -> str:
@@ -97,10 +104,14 @@ def read_members(clients: Clients, group: str) -> list[GroupMember]:
 # Any: the client's futures do not say what they bring.
 def ask_patiently(clients: Clients, question: Question) -> Any:
     """Asks again and again for so long as the group's coordinator is not ready, as after the start of a broker."""
+    return _patiently(clients, lambda: ask(clients, question))
+
+
+def _patiently(clients: Clients, ask_once: Callable[[], T]) -> T:
     deadline = time.monotonic() + clients.patience_s
     while True:
         try:
-            return ask(clients, question)
+            return ask_once()
         except KafkaException as exception:
             if error_of(exception).code() not in _NOT_READY or time.monotonic() > deadline:
                 raise
