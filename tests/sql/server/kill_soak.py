@@ -35,6 +35,8 @@ from tests.sql.server.many_queries import Load, ManyQueries, send
 _PATIENCE_S = 120.0
 _TARGET_S = 10.0
 """Within which there is a new result after a kill."""
+_KILLS = "kills"
+"""A topic in which they are noted."""
 _AGAIN, _ELSEWHERE, _STANDBY = "the same server again", "another server with an empty directory", "a server that waits"
 
 
@@ -91,7 +93,7 @@ class Soak:
     """A server under load, and how long it takes from each kill to the next results."""
 
     def __init__(self, directory: Path, log: TopicLog, settings: list[str], options: argparse.Namespace) -> None:
-        self._directory, self._settings = directory, settings
+        self._directory, self._log, self._settings = directory, log, settings
         self._chance = random.Random(options.seed)
         self._queries = ManyQueries(log, options.queries)
         self._load = Load(options.rate, options.seed)
@@ -101,6 +103,7 @@ class Soak:
         """Who went on, and the seconds until a query had a new result, and until all had."""
 
     def run(self, kills: int, ways: list[str]) -> None:
+        self._log.create_topic(_KILLS)
         self._server = self._start(self._new_directory())
         self._server.wait_until_up()
         self._load.urls = [self._server.url]
@@ -159,6 +162,8 @@ class Soak:
         server.kill()
         self._servers.remove(server)
         self._load.urls = [url for url in self._load.urls if url != server.url]
+        # On the embedded log the last commit of a killed process is seen when another one writes: it is no new result.
+        self._log.append(_KILLS, [(0, time.time_ns() // 1_000_000, None, server.url.encode(), ())])
 
     def _new_directory(self) -> Path:
         return self._directory / f"server-{next(self._names)}"
