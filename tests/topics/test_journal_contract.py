@@ -256,6 +256,8 @@ def test_reset_forgets_batches_positions_and_tasks_and_deposes_the_driver(log: D
     with pytest.raises(FencedError):
         old.commit(1, [])
     with pytest.raises(FencedError):
+        old.delete_records({("out", 0): 1})
+    with pytest.raises(FencedError):
         part.open()
     new = log.open_journal("app", TASKS)
     assert new.incarnation > old.incarnation
@@ -264,6 +266,15 @@ def test_reset_forgets_batches_positions_and_tasks_and_deposes_the_driver(log: D
     run_batch(log, new, 0, {"out": outputs("after")})
     assert log.topics() == ["in", "out"]
     assert values(log, "out") == ["before", "after"]
+
+
+def test_driver_deletes_what_is_needed_no_more(log: DurableLog) -> None:
+    log.create_topic("out")
+    journal = log.open_journal("app", TASKS)
+    run_batch(log, journal, 0, {"out": outputs("one", "two")})
+    journal.delete_records({("out", 0): 1})
+    assert log.begin_offsets([("out", 0)]) == {("out", 0): 1}
+    journal.close()
 
 
 def test_application_begins_where_it_is_told_to(log: DurableLog) -> None:

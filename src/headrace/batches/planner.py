@@ -276,20 +276,19 @@ class Planner:
                 self._positions.update(
                     {at: offset for at, offset in report.receipt.positions.items() if at in self._positions}
                 )
-        self._purge(plan, reports)
-        self._admission.learn(sum(report.records for report in reports), duration_ms)
-
-    def _purge(self, plan: Plan, reports: Sequence[TaskReport]) -> None:
-        """Deletes what has gone over back edges, and what of changelogs no restore can need any more."""
         for report in reports:
             self._obsolete.update(report.obsolete)
+        for each in (each for ranges in plan.ranges.values() for each in ranges if each.topic in self._internal):
+            self._obsolete[each.topic, each.partition] = each.start
+        self._admission.learn(sum(report.records for report in reports), duration_ms)
+
+    def take_obsolete(self) -> Offsets:
+        """Returns, now and then, what has gone over back edges, and what of changelogs no restore can need any more."""
         if time.monotonic() - self._purged < _PURGE_EVERY:
-            return
+            return {}
         self._purged = time.monotonic()
-        starts = {(each.topic, each.partition): each.start for ranges in plan.ranges.values() for each in ranges}
-        read = {target: at for target, at in starts.items() if target[0] in self._internal and at}
-        self._log.delete_records(read | self._obsolete)
-        self._obsolete.clear()
+        obsolete, self._obsolete = self._obsolete, {}
+        return obsolete
 
 
 def is_due(clock_ms: int | None, now_ms: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -35,6 +36,7 @@ class PlanSource(Protocol):
     def next_plan(self, batch_id: int) -> Plan | None: ...
     def waits_for(self) -> tuple[Offsets, float]: ...
     def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None: ...
+    def take_obsolete(self) -> Offsets: ...
 
 
 MakePlanner: TypeAlias = Callable[[Layout, DurableLog, JournalState], PlanSource]
@@ -154,6 +156,11 @@ class ApplicationRun:
         committed = time.perf_counter()
         duration_ms = (committed - self._planned) * 1000
         self._planner.done(plan, reports, duration_ms)
+        obsolete = self._planner.take_obsolete()
+        if obsolete:
+            # If somebody is away it waits: there will be more of the kind.
+            with suppress(RetriableError):
+                self._journal.delete_records(obsolete)
         phases = {
             "wait": self._waited_ms,
             "run": (ran - self._planned) * 1000,

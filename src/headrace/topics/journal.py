@@ -154,6 +154,13 @@ class Journal(Protocol):
         """Makes a batch final, with further ``positions``; raises FencedError if another driver has taken over."""
         ...
 
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Deletes what the application needs no more; raises FencedError if another driver has taken over.
+
+        Then topics of these names may be others, made anew by a reset.
+        """
+        ...
+
     def close(self) -> None: ...
 
 

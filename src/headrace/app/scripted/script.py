@@ -53,6 +53,10 @@ class Script:
         """Returns that it waits for nothing."""
         return {}, 0.0
 
+    def take_obsolete(self) -> Offsets:
+        """Returns that nothing is deleted: it ends soon."""
+        return {}
+
     def _go_on(self) -> list[Range] | None:
         """Returns what to read next: the rest of a step, or the beginning of the next one; None at the end."""
         ends = self._log.end_offsets([*self._positions, *self._seen])

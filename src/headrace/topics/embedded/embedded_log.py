@@ -197,14 +197,7 @@ class EmbeddedLog:
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
         """Forgets what lies before the offsets, at once; ``clean`` gives the room back."""
-
-        def delete(tables: Tables) -> None:
-            for target, offset in before.items():
-                number, state = tables.partition(target)
-                state.begin = max(state.begin, min(offset, state.end))
-                tables.put_state(number, target[1], state)
-
-        self._write(delete)
+        self._write(lambda tables: tables.delete_records(before))
 
     def wait_for_data(self, positions: Mapping[TopicPartition, int], timeout: timedelta) -> bool:
         deadline = time.monotonic() + timeout.total_seconds()

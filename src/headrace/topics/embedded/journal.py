@@ -74,6 +74,13 @@ class EmbeddedJournal:
             self._staging.discard(application, self.incarnation, batch_id)
         return done
 
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        def delete(tables: Tables) -> None:
+            check_owner(self._application, self.incarnation, tables.application(self._application) or Application())
+            tables.delete_records(before)
+
+        self._write(delete)
+
     def close(self) -> None:
         """Does nothing: the log has nothing open for it."""
 

@@ -14,7 +14,7 @@ One tree for all, told apart by the first byte: a transaction writes fewer pages
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -272,6 +272,13 @@ class Tables:
 
     def put_task_record(self, application: str, task: str, record: bytes) -> None:
         self._transaction.put(_task_key(application, task), record)
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Forgets what lies before the offsets."""
+        for target, offset in before.items():
+            number, state = self.partition(target)
+            state.begin = max(state.begin, min(offset, state.end))
+            self.put_state(number, target[1], state)
 
     def delete_task_records(self, application: str) -> None:
         for task in self.task_records(application):

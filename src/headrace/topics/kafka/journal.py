@@ -116,6 +116,11 @@ class KafkaJournal:
         self._upkeep.note(batch, offset)
         return batch.committed()
 
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        history = read_history(self._clients, self._administration, self._application)
+        history.check_newest(self._application, self.incarnation)
+        self._administration.delete_records(before)
+
     def begin_at(self, positions: Mapping[TopicPartition, int]) -> None:
         """Lets the first batch begin at these positions."""
         if self._batch_id >= 0:
