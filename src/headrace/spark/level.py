@@ -127,9 +127,10 @@ class Level:
         if noted is not None and noted != worker.address and work.attempt == 0:
             produced = self._handed_over(noted, work)
         if produced is None:
-            produced = worker.run_here(work, self._payloads)
             if noted != worker.address:
+                # Before the work: a second job waits for this process then, instead of opening tasks in another one.
                 write_note(directory, key, worker.address)
+            produced = worker.run_here(work, self._payloads)
         return produced
 
     def _handed_over(self, address: str, work: SlotWork) -> list[Sent] | None:
