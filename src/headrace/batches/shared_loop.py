@@ -31,6 +31,8 @@ PATIENCE = timedelta(seconds=20)
 _AT_FIRST = 6
 """How many times as long the first micro-batch of an application may take: its tasks are opened, and restored."""
 _MOST_JOBS = 64
+_MOST_SHARED = 2
+"""Jobs of several that run at the same time: more of them would open their tasks in more and more processes."""
 _MOST_ALONE = max(4, os.cpu_count() or 1)
 """Jobs of one application each that run at the same time; those that hang do not count."""
 
@@ -149,7 +151,8 @@ class SharedLoop:
         """Starts a job for all who have input, and one for each that is slow; returns whether there was any."""
         now = time.monotonic()
         shared = [each for each in self._jobs.values() if not self._slow.keys() >= each.planned.keys()]
-        if any(now - running.since < _SLOW_S for running in shared):
+        young = sum(now - running.since < self._patience_s for running in shared)
+        if young >= _MOST_SHARED or any(now - running.since < _SLOW_S for running in shared):
             # Those who are not in the job that runs come with the next one.
             return False
         busy = self._busy()

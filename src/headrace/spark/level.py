@@ -149,10 +149,10 @@ class Level:
             answer = hand_over_work(noted, key, work, self._payloads, patience_s=_BUSY_S)
         if answer is not None:
             return msgspec.msgpack.decode(answer, type=list[Sent])
-        produced = worker.run_here(work, self._payloads)
         if noted != worker.address:
+            # Before the work: a second job waits for this process then, instead of opening tasks in another one.
             write_note(directory, key, worker.address)
-        return produced
+        return worker.run_here(work, self._payloads)
 
 
 def slot_key(slot: int) -> str:

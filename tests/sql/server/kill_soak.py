@@ -37,7 +37,7 @@ _TARGET_S = 10.0
 """Within which there is a new result after a kill."""
 _KILLS = "kills"
 """A topic in which they are noted."""
-_AGAIN, _ELSEWHERE, _STANDBY = "the same server again", "another server with an empty directory", "a server that waits"
+AGAIN, _ELSEWHERE, _STANDBY = "the same server again", "another server with an empty directory", "a server that waits"
 
 
 class SparkServer:
@@ -92,11 +92,13 @@ def _free_port() -> int:
 class Soak:
     """A server under load, and how long it takes from each kill to the next results."""
 
-    def __init__(self, directory: Path, log: TopicLog, settings: list[str], options: argparse.Namespace) -> None:
+    def __init__(
+        self, directory: Path, log: TopicLog, settings: list[str], *, queries: int, rate: float, seed: int
+    ) -> None:
         self._directory, self._log, self._settings = directory, log, settings
-        self._chance = random.Random(options.seed)
-        self._queries = ManyQueries(log, options.queries)
-        self._load = Load(options.rate, options.seed)
+        self._chance = random.Random(seed)
+        self._queries = ManyQueries(log, queries)
+        self._load = Load(rate, seed)
         self._names = itertools.count()
         self._servers: list[SparkServer] = []
         self.times: list[tuple[str, float, float]] = []
@@ -151,7 +153,7 @@ class Soak:
         say(f"kill {number + 1}: {way}: a result after {first:.1f} s, of all queries after {all_of_them:.1f} s")
 
     def _go_on(self, way: str) -> None:
-        self._server = self._start(self._server.directory if way == _AGAIN else self._new_directory())
+        self._server = self._start(self._server.directory if way == AGAIN else self._new_directory())
         self._load.urls = [self._server.url]
 
     def _start(self, directory: Path) -> SparkServer:
@@ -228,10 +230,10 @@ def main() -> None:
     options = parser.parse_args()
     say(f"seed {options.seed}, {options.kills} kills, {options.queries} queries, {options.log} log")
     directory = Path(tempfile.mkdtemp(prefix="headrace-sql-kills-"))
-    ways = [_AGAIN] if options.log == "embedded" else [_AGAIN, _ELSEWHERE, _STANDBY]
+    ways = [AGAIN] if options.log == "embedded" else [AGAIN, _ELSEWHERE, _STANDBY]
     with ExitStack() as held:
         log, settings = held.enter_context(opened_log(options.log, directory))
-        soak = Soak(directory, log, settings, options)
+        soak = Soak(directory, log, settings, queries=options.queries, rate=options.rate, seed=options.seed)
         held.callback(soak.close)
         soak.run(options.kills, ways)
     shutil.rmtree(directory)
