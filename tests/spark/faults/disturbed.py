@@ -46,6 +46,7 @@ class Disturbed:
         self._process: subprocess.Popen[bytes] | None = None
         self._mark = ""
         self._events: list[Event] = []
+        self._feeding = threading.Lock()
         self._batches_before = 0
         """What this run had committed when it was fed last."""
         self._started = 0.0
@@ -259,12 +260,13 @@ class Disturbed:
     # Its input
 
     def feed(self, part: float) -> None:
-        """Appends a part of the whole input."""
-        self._batches_before = self.batches()
-        end = min(len(self.inputs), self._fed + max(1, int(len(self.inputs) * part)))
-        assert end > self._fed, "all of the input was fed: nothing can be waited for"
-        shop.append(self.log, self.inputs[self._fed : end])
-        self._fed = end
+        """Appends a part of the whole input; from any thread."""
+        with self._feeding:
+            self._batches_before = self.batches()
+            end = min(len(self.inputs), self._fed + max(1, int(len(self.inputs) * part)))
+            assert end > self._fed, "all of the input was fed: nothing can be waited for"
+            shop.append(self.log, self.inputs[self._fed : end])
+            self._fed = end
 
     def feed_rest(self) -> None:
         if self._fed < len(self.inputs):

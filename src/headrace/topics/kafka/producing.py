@@ -44,7 +44,12 @@ class Delivery:
 
 def flush(producer: Producer, delivery: Delivery, patience_s: float) -> None:
     """Waits until everything is acknowledged."""
-    left = producer.flush(patience_s)
+    try:
+        left = producer.flush(patience_s)
+    except SystemError:
+        # A defect of the client, rarely seen: for a producer that was fenced just then it breaks off without a result.
+        # Asked again it reports what became of the records.
+        left = producer.flush(patience_s)
     if delivery.error is not None:
         raise KafkaException(delivery.error)
     if left:
