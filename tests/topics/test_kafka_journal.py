@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from headrace.errors import BatchError, FencedError, LogError, RetriableError, TopicError
 from headrace.topics.journal import EdgeBlob, TaskRecord, TaskStatus
-from headrace.topics.kafka import KafkaLog, administration, upkeep
+from headrace.topics.kafka import KafkaLog, administration, task_journal, upkeep
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.history import BATCH, PLAN, RESET, Batch, Plan, entry_key
 from headrace.topics.kafka.journal import KafkaJournal, _encode
@@ -512,6 +512,20 @@ def test_at_least_once_writes_what_is_run_again_again(kafka: KafkaLog) -> None:
         assert new.state.tasks == {"0_0": TaskStatus(done.stamp, 1)}
         with pytest.raises(FencedError):
             part.open()
+
+
+def test_task_whose_records_the_client_has_purged_was_fenced(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka.create_topic("out")
+    journal = kafka.open_journal("app", TASKS)
+    part = kafka.task_journal("app", journal.incarnation, "0_0", [])
+    part.open()
+
+    def purged(*_: Any) -> None:
+        raise KafkaException(KafkaError(KafkaError._PURGE_QUEUE))
+
+    monkeypatch.setattr(task_journal, "flush", purged)
+    with pytest.raises(RetriableError, match="another attempt at the task has taken over"):
+        part.commit(task_record(0), [("out", outputs("x"))], [edge("1_0", 0, b"blob")])
 
 
 def test_transaction_that_took_too_long_names_the_setting(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:

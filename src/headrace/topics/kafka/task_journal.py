@@ -22,7 +22,7 @@ from headrace.errors import FencedError, LogError, RetriableError, StreamsError
 from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskRecord, Written
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.explaining import FENCED, error_of, explain, unwrapping
+from headrace.topics.kafka.explaining import FENCED, PURGED, error_of, explain, unwrapping
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.producing import Delivery, Report, flush, produce, produce_all
 from headrace.topics.kafka.progress_topics import ensure_place, task_place
@@ -283,7 +283,7 @@ class KafkaTaskJournal:
                         yield
                 except KafkaException as exception:
                     error = error_of(exception)
-                    if error.code() in FENCED:
+                    if error.code() in FENCED | PURGED:
                         raise self._explain_fenced(error, doing) from exception
                     if delivery is not None and delivery.error is not None:
                         # This is why.
