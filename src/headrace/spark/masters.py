@@ -1,4 +1,4 @@
-"""What a ``spark.master`` says: where tasks run, and on how many cores."""
+"""Masters of Spark: where the tasks of a ``spark.master`` run, and on how many cores."""
 
 from __future__ import annotations
 

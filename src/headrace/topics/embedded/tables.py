@@ -1,4 +1,4 @@
-"""How a log is laid out in LMDB, and the few steps from which every transaction is made.
+"""Tables of the embedded log in LMDB: its layout, and the few steps from which every transaction is made.
 
     T  name                             → number, partition count, settings of a topic
     P  topic number, partition          → PartitionState
