@@ -218,14 +218,7 @@ class Disturbed:
 
     def wait_until_idle(self) -> None:
         """Waits until the whole input is processed, with what the application has sent to itself."""
-        topics = [topic for topic in self.log.topics() if topic in shop.INPUTS or topic.endswith("response-topic")]
-        targets = [(topic, partition) for topic in topics for partition in range(shop.PARTITIONS)]
-
-        def is_idle() -> bool:
-            ends, positions = self.log.end_offsets(targets), self.log.positions(shop.APPLICATION)
-            return all(positions.get(target, 0) == end for target, end in ends.items())
-
-        self.wait_until(is_idle, "everything is processed")
+        self.wait_until(lambda: not checks.unread(self.log), "everything is processed")
 
     def wait_for_failure(self, text: str = "") -> str:
         """Waits until this run has failed once with a text in its message; returns the message."""
