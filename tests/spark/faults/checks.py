@@ -147,9 +147,7 @@ def unread(log: TopicLog) -> dict[tuple[str, int], tuple[int, int]]:
     positions = log.positions(shop.APPLICATION)
     topics = [topic for topic in log.topics() if topic in shop.INPUTS or topic.endswith("response-topic")]
     ends = log.end_offsets([(topic, partition) for topic in topics for partition in range(shop.PARTITIONS)])
-    return {
-        target: (positions.get(target, 0), end) for target, end in ends.items() if positions.get(target, 0) != end
-    }
+    return {target: (positions.get(target, 0), end) for target, end in ends.items() if positions.get(target, 0) != end}
 
 
 def _output(log: TopicLog, topic: str) -> list[tuple[str, Any, int]]:
