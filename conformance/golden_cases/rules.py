@@ -197,7 +197,8 @@ RULES = (
     Rule(
         "order",
         "A micro-batch runs level by level. Where tables that one step changes meet again behind repartition edges, "
-        "the recording driver takes the changes from its queues record by record.",
+        "the recording driver takes the changes from its queues record by record. An overtaken answer of a foreign-key "
+        "join that takes a result back is asked for again, where the recording driver, like Kafka Streams, drops it.",
         Cause.LEVELS,
         _order,
         Keeps.TABLE,

@@ -57,6 +57,7 @@ class _UndoneHost(LocalHost):
             queue.edge = self._watched(task, queue.edge)
         if Cause.LEVELS in self._without:
             task._ready = self._heads
+            task.state.pipelined = False
         return task
 
     def _watched(self, task: Task, edge: Edge) -> Edge:

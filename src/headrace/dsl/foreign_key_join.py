@@ -118,7 +118,15 @@ def join_on_foreign_key(
             "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-",
         ),
         (returned,),
-        operation=ops.ResponseJoin(lookup_name(draft, table._node), joiner, left, table._value_serde, f"{topic}-vh"),
+        operation=ops.ResponseJoin(
+            lookup_name(draft, table._node),
+            draft.nodes[send].name,
+            foreign_key,
+            joiner,
+            left,
+            table._value_serde,
+            f"{topic}-vh",
+        ),
         uses=rows_of(draft, table._node),
     )
     return _result(table, resolve, names.suffixed(name, "-result", _OUTPUT), sources, materialized)

@@ -39,6 +39,8 @@ class TaskClock(Protocol):
     """Topic and partition of the current record; None in a punctuation."""
     offset: int
     """Offset of the current record; -1 in a punctuation."""
+    pipelined: bool
+    """Whether further records are processed before all that a record has caused has come back to the task."""
 
     @property
     def partition(self) -> int:
@@ -86,6 +88,10 @@ class Node(Protocol):
 
     def forward_to(self, child: str) -> Edge:
         """Gives a record to one child only."""
+        ...
+
+    def forward_from(self, node: str) -> Edge:
+        """Gives a record to all children of another node of the task; to be asked for once records flow."""
         ...
 
     def store(self, name: str) -> Any:

@@ -2,7 +2,8 @@
 
 A change on the left travels to the partition of the right row as a subscription (send, receive, join) and comes back
 as an answer; a change on the right answers all its subscriptions. The answer carries a hash of the left value that
-asked, so that one that was overtaken by a change of the left row is thrown away.
+asked, so that one that was overtaken by a change of the left row is thrown away. One that takes a result back is not:
+the change that has overtaken it may get no answer, and the result would stay for ever. Kafka Streams has this race.
 """
 
 from __future__ import annotations
@@ -174,6 +175,7 @@ def _foreign_table_join(operation: ForeignTableJoin, node: Node) -> Edge:
 @operator.register
 def _response_join(operation: ResponseJoin, node: Node) -> Edge:
     get, left = node.getter(operation.table).get, operation.left
+    extract, task = _extractor(operation.foreign_key), node.task
     value_hash = _hasher(node, operation.value_serde, operation.value_topic)
     unite, forward, drop, fail = keyed(operation.joiner), node.forward, node.drop, node.fail
 
@@ -181,9 +183,16 @@ def _response_join(operation: ResponseJoin, node: Node) -> Edge:
         try:
             row = get(key)
             value, digest = (None, None) if row is None else (row[0], value_hash(row[0]))
-            if response.hash != digest:
-                return drop()
             right = response.value
+            if response.hash != digest:
+                drop()
+                # In a left join every change of the left row is answered.
+                if left or right is not None or not task.pipelined:
+                    return None
+                foreign_key = None if row is None else extract(key, value)
+                if foreign_key is not None:
+                    again = Subscription(digest, _ANSWER, key, 1, task.partition)
+                    return node.forward_from(operation.sender)(foreign_key, again, timestamp_ms, headers)
             # The row may be gone on either side; a left join keeps the left one.
             gone = right is None and (not left or row is None)
             result = None if gone else unite(key, value, right)

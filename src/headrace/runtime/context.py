@@ -50,6 +50,9 @@ class NodeContext:
     def forward_to(self, child: str) -> Edge:
         return self._lowering.edge(self._name, child)
 
+    def forward_from(self, node: str) -> Edge:
+        return self._lowering.forward(node)
+
     def store(self, name: str) -> Any:
         return self._state.store(name)
 

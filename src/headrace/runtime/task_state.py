@@ -80,6 +80,7 @@ class TaskState:
         "origin",
         "partition",
         "partitions_of",
+        "pipelined",
         "process_counts",
         "raw",
         "raw_origin",
@@ -110,6 +111,7 @@ class TaskState:
         """Where it was read."""
         self.task_id = task_id
         self.partition = partition
+        self.pipelined = True
         self.config = config
         self.partitions_of = host.partitions_of
         self.topic_name = host.topic_name

@@ -156,7 +156,12 @@ class LocalHost:
         if not by_subtopology:
             local = {name for part in parts for name in part.nodes}
             nodes = [name for name in self._topology.nodes if name in local]
-            return [self._make_task(0, 0, nodes, self._topology.state_stores)] if nodes else []
+            if not nodes:
+                return []
+            whole = self._make_task(0, 0, nodes, self._topology.state_stores)
+            # All that a record causes is done before the next one is taken.
+            whole.state.pipelined = False
+            return [whole]
         tasks = []
         for part in parts:
             topics = [self.topic_name(topic) for topic in part.source_topics]

@@ -433,6 +433,9 @@ class ResponseJoin(Operation):
     """Foreign-key join, back on the left: joins an answer with the row of ``table`` if that has not changed since."""
 
     table: str
+    sender: str
+    """The node that sends subscriptions: one more may be needed."""
+    foreign_key: Function | WithKey[Any]
     joiner: Function | WithKey[Any]
     left: bool
     value_serde: Serde[Any] | None
