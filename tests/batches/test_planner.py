@@ -337,6 +337,19 @@ def test_little_input_waits_for_the_interval(log: EmbeddedLog, monkeypatch: pyte
     assert app.next() == {"in-0": (0, 3)}
 
 
+@pytest.mark.parametrize(("duration_ms", "pause_s"), [(10, 0.03), (60, 0.045), (500, 0.06)])
+def test_little_input_waits_in_proportion_to_the_last_batch(
+    log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch, duration_ms: float, pause_s: float
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    app = Planned(log, copy("in"), **{"commit.interval.ms": None})
+    app.planner = app.new_planner(available_now=False)
+    log.append("in", records(range(3)))
+    assert app.next(duration_ms=duration_ms) == {"in-0": (0, 3)}
+    positions, within_s = app.planner.waits_for()
+    assert (positions, round(within_s, 3)) == ({}, pause_s)
+
+
 def test_whoever_has_nothing_to_do_waits_for_input_or_for_a_clock(log: EmbeddedLog) -> None:
     app = Planned(log, copy("in"))
     app.planner = app.new_planner(available_now=False)

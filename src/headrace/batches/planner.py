@@ -28,8 +28,10 @@ _LOOK_AROUND = 3.0
 """Seconds after which it is looked whether there are new topics or partitions."""
 _BACKLOG_MS = 2_000.0
 """How long a batch with a backlog takes: what is paid per batch and per key is shared by so many records."""
-_PAUSE_S = 0.03
-"""From the end of one batch to the start of the next, when there is little input: a job costs processor time, too."""
+_SHORTEST_PAUSE_MS, _LONGEST_PAUSE_MS, _PAUSE_SHARE = 30.0, 60.0, 0.75
+"""From the end of one batch to the start of the next, when there is little input: a job costs processor time, too.
+
+It is a share of what the batch has taken, so that a job of several levels does not cost more cores than one of one."""
 
 
 def _wall_clock_ms() -> int:
@@ -264,7 +266,8 @@ class Planner:
     def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None:
         """Takes notice of a batch that was committed."""
         if self._interval_s is None:
-            self._not_before = time.monotonic() + _PAUSE_S
+            pause_ms = min(max(_SHORTEST_PAUSE_MS, _PAUSE_SHARE * duration_ms), _LONGEST_PAUSE_MS)
+            self._not_before = time.monotonic() + pause_ms / 1000
         self._readiness.note({report.task: report.lag for report in reports if report.lag is not None})
         if not plan.has_work:
             return
