@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +20,8 @@ class ServerProcess:
         command += ["--listen", "localhost:0", "--state-dir", str(directory)]
         for setting in ("log.sync=none", *settings):
             command += ["--set", setting]
-        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        environment = {**os.environ, "PYTHONFAULTHANDLER": "1"}
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         assert self._process.stderr is not None
         said = self._process.stderr.readline()
         found = re.search(r"http://[\w.]+:\d+", said)
@@ -32,7 +35,13 @@ class ServerProcess:
     def end(self, number: int) -> int:
         """Sends a signal, unless it has ended already, waits for the end, and returns the exit code."""
         self._process.send_signal(number)
-        code = self._process.wait(SOON.total_seconds())
         assert self._process.stderr is not None
-        self._process.stderr.close()
-        return code
+        try:
+            return self._process.wait(SOON.total_seconds())
+        except subprocess.TimeoutExpired:
+            # It says where all its threads are.
+            self._process.send_signal(signal.SIGABRT)
+            message = f"the server does not end:\n{self._process.stderr.read()}"
+            raise AssertionError(message) from None
+        finally:
+            self._process.stderr.close()

@@ -267,8 +267,11 @@ class StreamsHost:
         self._held.close()
 
     def _tend(self) -> None:
-        while not self._is_closed:
+        while True:
             self._wake.clear()
+            # Looked at after that: whoever closes it sets this first, and wakes it then.
+            if self._is_closed:
+                return
             self._leave_to_others()
             self._get_ready()
             with self._lock:
