@@ -64,6 +64,28 @@ def test_signal_closes_a_running_application(place: Path, number: signal.Signals
     assert (out, errors, child.returncode) == ("PENDING_SHUTDOWN\nend NOT_RUNNING\n", "", 0)
 
 
+def test_signal_that_another_thread_gets_closes_as_well() -> None:
+    """The kernel may choose any thread, and the main one may be waiting."""
+    code = """
+import os, signal, threading
+from headrace.app.signals import closing_on_signals
+asked = threading.Event()
+
+def take_signals():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait()
+
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+with closing_on_signals(asked.set):
+    threading.Timer(0.2, take_signals).start()
+    asked.wait()
+    os._exit(7)
+"""
+    # On a time-out it is killed.
+    assert subprocess.run([sys.executable, "-c", code], timeout=SOON, check=False).returncode == 7
+
+
 def test_second_interrupt_ends_the_process_at_once(place: Path) -> None:
     with running(place, "stubborn") as child:
         assert child.stdout is not None

@@ -5,15 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
 from types import FrameType
 
 logger = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_END = 0
+"""No signal has this number."""
 
 
 @contextmanager
@@ -27,34 +29,41 @@ def closing_on_signals(close: Callable[[], object]) -> Iterator[list[int]]:
         yield []
         return
     received: list[int] = []
-    # A handler runs in the middle of anything, so it does no more than put something here, which is always safe.
-    wakes: SimpleQueue[int | None] = SimpleQueue()
+    handled: list[int] = []
 
     def handle(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        if len(received) > 1 and number == signal.SIGINT:
+        handled.append(number)
+        if len(handled) > 1 and number == signal.SIGINT:
             # Whoever asks twice does not want to wait; a SIGTERM that follows is rather a parent that passes it on.
             # What is not committed is done again at the next start.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        wakes.put(number)
 
     def close_when_asked() -> None:
-        if (number := wakes.get()) is not None:
-            logger.info("closing, because of %s; Ctrl-C ends the process at once", signal.Signals(number).name)
-            close()
+        while (number := wakes.recv(1)[0]) != _END:
+            if number in taken and not received:
+                received.append(number)
+                logger.info("closing, because of %s; Ctrl-C ends the process at once", signal.Signals(number).name)
+                close()
 
     before = {number: signal.getsignal(number) for number in SIGNALS}
     # A handler that is None was set by code that is not Python's, and could not be brought back.
     taken = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
-    closer = threading.Thread(target=close_when_asked, name="headrace-signals", daemon=True)
-    closer.start()
-    try:
-        for number in taken:
-            signal.signal(number, handle)
-        yield received
-    finally:
-        for number in taken:
-            signal.signal(number, before[number])
-        wakes.put(None)
-        closer.join()
+    wakes, woken = socket.socketpair()
+    with wakes, woken:
+        closer = threading.Thread(target=close_when_asked, name="headrace-signals", daemon=True)
+        closer.start()
+        # A handler runs in the main thread, once that does something. The kernel may give the signal to another thread,
+        # and the main one would go on waiting; what is written here is read at once, whoever got it.
+        woken.settimeout(0)
+        descriptor = signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+        try:
+            for number in taken:
+                signal.signal(number, handle)
+            yield received
+        finally:
+            for number in taken:
+                signal.signal(number, before[number])
+            signal.set_wakeup_fd(descriptor)
+            woken.send(bytes([_END]))
+            closer.join()
