@@ -42,3 +42,12 @@ def test_workers_that_are_stopped_at_once_are_not() -> None:
 def test_worker_that_is_stopped_while_another_one_says_so_is_not() -> None:
     first, second = STOPPED.splitlines(keepends=True), STOPPED.splitlines(keepends=True)
     assert shown("".join([*first[:2], second[0], *first[2:], *second[1:], "mine\n"])) == "mine\n"
+
+
+def test_worker_that_is_stopped_while_a_function_prints_is_not() -> None:
+    lines = STOPPED.splitlines(keepends=True)
+    assert shown("".join([lines[0], "mine\n", *lines[1:]])) == "mine\n"
+    # It may be killed before it has said more.
+    assert shown(lines[0] + "mine\n") == "mine\n"
+    own = OWN.splitlines(keepends=True)
+    assert shown("".join([own[0], "mine\n", *own[1:]])) == "mine\n" + OWN

@@ -17,6 +17,7 @@ from typing import IO
 
 _KEPT_LINES = 40
 _TRACEBACK = "Traceback (most recent call last):\n"
+_FRAME = '  File "'
 _DAEMON = re.compile(r'  File ".*pyspark/daemon\.py"')
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Interrupt|Exit)\b")
 _NOISE = re.compile(r"WARNING: |OpenJDK |Java HotSpot|\[\d+[.,]\d+s\]\[")
@@ -44,8 +45,10 @@ def of_the_application(lines: Iterable[str]) -> Iterator[str]:
         if ending and _ERROR.match(line):
             ending -= 1
             continue
-        yield from [_TRACEBACK] * headers
-        headers = 0
+        # Whose it is only its next line tells, and another process may write in between.
+        if line.startswith(_FRAME):
+            yield from [_TRACEBACK] * headers
+            headers = 0
         if _NOISE.match(line) is None:
             yield line
 
