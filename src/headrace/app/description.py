@@ -6,15 +6,17 @@ It lies in the log, so that a start on another machine, with an empty directory,
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.app.fingerprint import Fingerprint
 from headrace.batches.change_plan import ChangePlan
+from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError
 from headrace.topics.journal import DurableLog
 from headrace.topology.outline import Outline
+from headrace.topology.topology import Topology
 
 FORMAT = 3
 
@@ -37,6 +39,24 @@ class Description:
     """A change that has begun: the application cannot be run until it is finished."""
     is_handed_back: bool = False
     """Whether Kafka Streams goes on with it: what the journal says is out of date as soon as that runs."""
+
+    @classmethod
+    def of(
+        cls,
+        topology: Topology,
+        config: StreamsConfig,
+        external: Mapping[str, int],
+        internal_topics: Iterable[str],
+        input_ids: Mapping[str, str],
+    ) -> Description:
+        """Describes a topology on topics of others that have so many partitions; internal topics may be named twice."""
+        return cls(
+            config.application_id,
+            Fingerprint.of(topology, external),
+            tuple(dict.fromkeys(internal_topics)),
+            input_ids,
+            Outline.of(topology, config, external),
+        )
 
     @classmethod
     def read(cls, log: DurableLog, application: str) -> Description | None:

@@ -10,7 +10,6 @@ from typing import Self
 
 from headrace.app.description import Description
 from headrace.app.fingerprint import (
-    Fingerprint,
     check_compatible,
     check_formats,
     check_generated_names,
@@ -32,7 +31,6 @@ from headrace.config import StreamsConfig
 from headrace.errors import BatchError, StateDirectoryError
 from headrace.topics.consumer_group import left_by_kafka_streams
 from headrace.topics.journal import DurableLog
-from headrace.topology.outline import Outline
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -79,21 +77,19 @@ def _prepare(topology: Topology, config: StreamsConfig, log: DurableLog, directo
     make_outputs(topology, config, log, external)
     # A pattern may match what was just made.
     external = external_partitions(topology, application, log)
-    fingerprint, outline = Fingerprint.of(topology, external), Outline.of(topology, config, external)
-    inputs = input_ids(topology, application, log)
-    if known is not None:
-        _check_own(known, log)
-        check_inputs(application, known.input_ids, inputs)
-        check_compatible(application, known.topology, fingerprint)
-        check_formats(application, known.outline, outline)
-        check_generated_names(application, known.outline, outline)
     wanted = internal_topics(topology, config, external)
+    before = () if known is None else known.internal_topics
+    names = [*before, *(topic.name for topic in wanted)]
+    now = Description.of(topology, config, external, names, input_ids(topology, application, log))
     if known is None:
         check_unused(wanted, application, log)
-    before = () if known is None else known.internal_topics
+    else:
+        _check_own(known, log)
+        check_inputs(application, known.input_ids, now.input_ids)
+        check_compatible(application, known.topology, now.topology)
+        check_formats(application, known.outline, now.outline)
+        check_generated_names(application, known.outline, now.outline)
     make_internal(wanted, config, log, before)
-    names = tuple(dict.fromkeys([*before, *(topic.name for topic in wanted)]))
-    now = Description(application, fingerprint, names, inputs, outline)
     if now != known:
         now.write(log)
 

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any
 
 from headrace.app.description import Description
-from headrace.app.fingerprint import Fingerprint, check_compatible, check_formats, check_generated_names
+from headrace.app.fingerprint import check_compatible, check_formats, check_generated_names
 from headrace.app.places import application_directory
 from headrace.app.topics import (
     WantedTopic,
@@ -108,9 +108,8 @@ def plan_evolution(topology: Topology, config: StreamsConfig, log: DurableLog, o
     inputs = input_ids(topology, application, log)
     check_inputs(application, known.input_ids, inputs)
     wanted = tuple(internal_topics(topology, config, external))
-    fingerprint, outline = Fingerprint.of(topology, external), Outline.of(topology, config, external)
-    new = Description(application, fingerprint, tuple(topic.name for topic in wanted), inputs, outline)
-    comparison = compare(topology, config, known.outline, outline, options)
+    new = Description.of(topology, config, external, (topic.name for topic in wanted), inputs)
+    comparison = compare(topology, config, known.outline, new.outline, options)
     if known.change is None:
         comparison = replace(comparison, problems=(*comparison.problems, *_unread(known, comparison, log)))
     return Evolution(topology, config, options, known, new, comparison, wanted, _can_start(known, new), known.change)

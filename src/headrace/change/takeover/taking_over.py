@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.app.description import Description
-from headrace.app.fingerprint import Fingerprint
 from headrace.app.topics import check_sources, external_partitions, internal_topics
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.inputs import input_ids
@@ -114,12 +113,7 @@ def _description(layout: Layout, log: DurableLog) -> Description:
     external = external_partitions(topology, config.application_id, log)
     # Repartition topics are empty once they are read; a reset empties them, too.
     names = [topic.name for topic in internal_topics(topology, config, external)] + list(layout.edges)
-    return Description(
-        config.application_id,
-        Fingerprint.of(topology, external),
-        tuple(dict.fromkeys(names)),
-        input_ids(topology, config.application_id, log),
-    )
+    return Description.of(topology, config, external, names, input_ids(topology, config.application_id, log))
 
 
 def _check_description(application: str, topology: Topology, description: str) -> None:
