@@ -103,7 +103,7 @@ soak: $(STAMP) java ## the long versions: kills, memory, an hour of fuzzing, all
 	$(BIN)/python -m tests.simulation --seconds 3600
 	$(BIN)/python -m tests.topics.start_soak
 	$(BIN)/python -m tests.change.large_growth
-	$(BIN)/python -m tests.takeover
+	PYTHONPATH=conformance $(BIN)/python -m tests.takeover
 	$(BIN)/python -m tests.sql.server.kill_soak
 	$(BIN)/python -m tests.sql.server.kill_soak --log kafka
 	$(BIN)/python -m benchmarks.soak_memory
