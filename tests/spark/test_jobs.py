@@ -16,7 +16,7 @@ from pyspark import SparkContext, TaskContext
 
 from headrace import StreamsConfig
 from headrace.spark.context import close_context, open_context
-from headrace.spark.jobs import Sent, StagedJob
+from headrace.spark.jobs import Sent, StagedJob, _Stage
 from headrace.spark.worker_start import executor_location, prepare_worker
 
 pytestmark = pytest.mark.spark
@@ -127,6 +127,13 @@ def test_properties_are_those_of_the_thread_that_runs_the_job(context: SparkCont
     assert found == [b"here", b"here"]
 
 
+@pytest.mark.parametrize("records", [[], [b"", b"\x00\x01"]])
+def test_stage_that_lacks_a_record_does_not_run(records: list[bytes]) -> None:
+    stage = _Stage(lambda slot, blobs: pytest.fail("it has run"), 1, 2, 2)
+    with pytest.raises(ConnectionError, match=r"of 2 slots nothing has come from \[0"):
+        list(stage(0, records))
+
+
 def test_sending_to_no_slot_fails_the_job(context: SparkContext) -> None:
     def run(slot: int, blobs: list[bytes]) -> Iterable[Sent]:
         return [Sent(1, 7, b"")]
@@ -148,6 +155,8 @@ def test_job_that_is_cancelled_ends(context: SparkContext) -> None:
 
 
 CLUSTER = """
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -181,6 +190,26 @@ for places in (executors, executors[::-1], executors) * 3:
     assert found == [f"{stage}/{slot} {places[slot]}" for stage in (0, 1) for slot in (0, 1)], (places, found)
 arguments = Path(f"/proc/{context._gateway.proc.pid}/cmdline").read_text()
 assert "authenticate=true" in arguments and context.getConf().get("spark.authenticate.secret") not in arguments
+# A slot whose executor is gone runs again with all that was sent to it, or not at all.
+def send(slot, blobs):
+    yield Sent(1, 0, str(slot).encode())
+    yield Sent(1, 1, str(slot).encode())
+
+def lose(slot, blobs):
+    with seen.open("a") as file:
+        print(slot, sorted(blobs), file=file)
+    if slot == 0 and len(seen.read_text().splitlines()) < 3:
+        while len(seen.read_text().splitlines()) < 2:
+            # The other executor has fetched everything, and remembers where that was.
+            time.sleep(0.01)
+        daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
+        os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        time.sleep(600)
+    yield Sent(2, slot, b"done")
+
+seen = Path(sys.argv[1]) / "seen"
+assert StagedJob(context, [send, lose], 2).run({}, "a batch", [[place] for place in executors]) == [b"done", b"done"]
+assert set(seen.read_text().splitlines()) == {"0 [b'0', b'1']", "1 [b'0', b'1']"}, seen.read_text()
 # An executor that is gone keeps nobody waiting.
 job.run({}, "a batch", [["executor_127.0.0.1_77", "127.0.0.9"], []])
 close_context(context)

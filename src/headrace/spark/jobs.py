@@ -3,7 +3,9 @@
 Everything that can be is made once: the wrapped functions, the RDDs of the first stage. A new job needs new RDDs only
 behind its shuffles, because Spark skips stages whose shuffle files exist. What passes between stages are bytes, which
 neither side pickles; each slot sends one record to each slot of the next stage, also if it has nothing to say, so that
-a stage behind a shuffle can be zipped with an RDD that says where its slots should run.
+a stage behind a shuffle can be zipped with an RDD that says where its slots should run, and knows when something is
+missing: if the JVM cannot fetch what an executor has sent, because that is gone, it ends the worker's input as if that
+were all, and drops the result later. By then a stage has done its work, and others have seen it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from pyspark.serializers import NoOpSerializer
 from pyspark.util import _load_from_socket
 
 _HEADER = Struct(">HIQ")
+_SENDER = Struct(">H")
+"""The slot that sends a record, at its beginning; what else comes is empty."""
 _LONG = Struct("!q")
 """A slot as Spark's PairwiseRDD reads it."""
 _DESCRIPTION = "spark.job.description"
@@ -103,7 +107,7 @@ class StagedJob:
             # Else their files stay until the JVM happens to collect what has made them.
             for pairs in shuffled:
                 self._cleaner.doCleanupShuffle(pairs.rdd().dependencies().head().shuffleId(), False)  # noqa: FBT003
-        return [sent.data for record in records for sent in _unpacked(record)]
+        return [sent.data for sent in _received(records, self._slots)]
 
     def _staged(self, source: Any, wrapped: Any) -> Any:
         """Returns a stage that reads from an RDD, as an RDD of Java's."""
@@ -172,7 +176,7 @@ class _Stage:
         own: list[bytes] = []
         passing: dict[int, list[bytes]] = {}
         # To its end: a worker that leaves something unread is not used again.
-        for sent in [sent for record in records for sent in _unpacked(record)]:
+        for sent in _received(list(records), self._slots if self._stage else 0):
             if sent.stage == self._stage:
                 own.append(sent.data)
             else:
@@ -182,20 +186,33 @@ class _Stage:
                 message = f"stage {self._stage} sends to slot {sent.slot} of stage {sent.stage}"
                 raise ValueError(message)
             _pack(sent, passing)
+        sender = _SENDER.pack(slot)
         if self._stage + 1 == self._depth:
-            yield b"".join(part for to in sorted(passing) for part in passing[to])
+            yield b"".join([sender, *(part for to in sorted(passing) for part in passing[to])])
             return
         for to in range(self._slots):
             yield _LONG.pack(to)
-            yield b"".join(passing.get(to, ()))
+            yield b"".join([sender, *passing.get(to, ())])
 
 
 def _pack(sent: Sent, parts: dict[int, list[bytes]]) -> None:
     parts.setdefault(sent.slot, []).extend((_HEADER.pack(sent.stage, sent.slot, len(sent.data)), sent.data))
 
 
+def _received(records: Iterable[bytes], slots: int) -> list[Sent]:
+    """Returns what was sent, by the sender's slot; raises if one of so many slots is missing."""
+    by_sender = {_SENDER.unpack_from(record)[0]: record for record in records if record}
+    if len(by_sender) != slots:
+        missing = sorted(set(range(slots)) - by_sender.keys())
+        message = (
+            f"of {slots} slots nothing has come from {missing}: an executor is gone, and Spark runs this part again"
+        )
+        raise ConnectionError(message)
+    return [sent for sender in sorted(by_sender) for sent in _unpacked(by_sender[sender])]
+
+
 def _unpacked(record: bytes) -> Iterator[Sent]:
-    place = 0
+    place = _SENDER.size
     while place < len(record):
         stage, slot, length = _HEADER.unpack_from(record, place)
         place += _HEADER.size
