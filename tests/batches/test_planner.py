@@ -337,7 +337,7 @@ def test_little_input_waits_for_the_interval(log: EmbeddedLog, monkeypatch: pyte
     assert app.next() == {"in-0": (0, 3)}
 
 
-@pytest.mark.parametrize(("duration_ms", "pause_s"), [(10, 0.03), (60, 0.045), (500, 0.06)])
+@pytest.mark.parametrize(("duration_ms", "pause_s"), [(10, 0.035), (60, 0.045), (500, 0.06)])
 def test_little_input_waits_in_proportion_to_the_last_batch(
     log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch, duration_ms: float, pause_s: float
 ) -> None:

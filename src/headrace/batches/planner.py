@@ -28,7 +28,7 @@ _LOOK_AROUND = 3.0
 """Seconds after which it is looked whether there are new topics or partitions."""
 _BACKLOG_MS = 2_000.0
 """How long a batch with a backlog takes: what is paid per batch and per key is shared by so many records."""
-_SHORTEST_PAUSE_MS, _LONGEST_PAUSE_MS, _PAUSE_SHARE = 30.0, 60.0, 0.75
+_SHORTEST_PAUSE_MS, _LONGEST_PAUSE_MS, _PAUSE_SHARE = 35.0, 60.0, 0.75
 """From the end of one batch to the start of the next, when there is little input: a job costs processor time, too.
 
 It is a share of what the batch has taken, so that a job of several levels does not cost more cores than one of one."""
