@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 LOGS = ("embedded", "kafka")
 
-# The same examples each time: a run judges a change, not its luck. HYPOTHESIS_PROFILE=default draws new ones.
-settings.register_profile("fixed", derandomize=True)
+# The same examples each time: a run judges a change, not its luck. HYPOTHESIS_PROFILE=drawn draws new ones.
+# How long an example takes is no matter of tests.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("drawn", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 

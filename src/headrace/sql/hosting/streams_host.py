@@ -240,7 +240,9 @@ class StreamsHost:
             return QueryStatus(QueryState.UNKNOWN)
         streams = hosted.streams
         metrics = {} if streams is None else _plain(streams.metrics())
-        return QueryStatus(_state_of(hosted), hosted.error, tuple(hosted.failures), hosted.restarts, metrics)
+        # One that was just made here, too, and not looked at yet.
+        state = QueryState.ELSEWHERE if self._is_others(hosted) else _state_of(hosted)
+        return QueryStatus(state, hosted.error, tuple(hosted.failures), hosted.restarts, metrics)
 
     def metrics(self, query_id: str) -> Metrics | None:
         with self._lock:
