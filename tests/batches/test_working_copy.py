@@ -71,7 +71,7 @@ def test_rows_and_their_offsets_are_written_together(tmp_path: Path, kind: Kind)
 
 
 def test_rows_are_written_when_they_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working_copy, "_WRITE_ROWS", 3)
+    monkeypatch.setattr(working_copy, "_LASTING", working_copy._LASTING._replace(rows=3))
     copy = opened(tmp_path / "0_0")
     settle(copy, 3, a="1", b="2", c="3")
     assert copy.rows() == 0
@@ -116,7 +116,7 @@ def test_the_last_one_to_open_a_copy_is_the_one_who_writes(tmp_path: Path) -> No
     settle_elsewhere(tmp_path / "0_0")
     # What is there now was written by one of ours, so it is as good as what this one knows.
     assert copy.is_untouched()
-    for change in (copy.write, copy.wipe):
+    for change in (copy.write, lambda: copy.wipe(["store"])):
         with pytest.raises(ProcessorStateError, match="was opened by another process; it goes on there"):
             change()
     copy.close()
@@ -204,7 +204,7 @@ def test_wiping_leaves_an_empty_copy_that_can_be_used(tmp_path: Path, kind: Kind
     copy = opened(tmp_path / "0_0", kind)
     settle(copy, 1, a="1")
     copy.write()
-    copy.wipe()
+    copy.wipe(["store"])
     assert (content(copy), copy.applied("store")) == ({}, None)
     settle(copy, 7, b="2")
     copy.write()
@@ -269,3 +269,29 @@ def test_stores_of_one_task_may_be_in_different_engines(tmp_path: Path) -> None:
     assert [again.applied(store) for store in kinds] == [Applied("topic", 0), Applied("topic", 1), None]
     assert again.engine("small").get(b"k") is None
     again.close()
+
+
+def test_rows_of_joins_are_written_only_when_there_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Neither does a time have to pass for others, nor is any long enough for rows of joins.
+    monkeypatch.setattr(working_copy, "_LASTING", working_copy._LASTING._replace(seconds=-1.0))
+    monkeypatch.setattr(working_copy, "_JOINS", working_copy._JOINS._replace(rows=2))
+    kinds: dict[str, Kind] = {"count": "lmdb", "left": "lmdb"}
+    copy = WorkingCopy(tmp_path / "0_0", kinds, CONFIG, joins=["left"])
+    for number in (1, 2):
+        row = Changes(rows={str(number).encode(): b"x"})
+        copy.settle(dict.fromkeys(kinds, row), {store: Applied("topic", number) for store in kinds})
+    assert copy.rows() == 2
+    copy.settle({"left": Changes(rows={b"3": b"x"})}, {"left": Applied("topic", 3)})
+    copy.close()
+    assert describe(tmp_path / "0_0", CONFIG).stores == {"count": 2, "left": 3}
+
+
+def test_rows_of_joins_that_cannot_be_used_leave_others_alone(tmp_path: Path) -> None:
+    copy = WorkingCopy(tmp_path / "0_0", {"count": "lmdb", "left": "lmdb"}, CONFIG, joins=["left"])
+    for store in ("count", "left"):
+        copy.settle({store: Changes(rows={b"a": b"1"})}, {store: Applied("topic", 1)})
+    copy.write()
+    copy.wipe(["left"])
+    assert [copy.engine(store).get(b"a") for store in ("count", "left")] == [b"1", None]
+    assert (copy.applied("count"), copy.applied("left")) == (Applied("topic", 1), None)
+    copy.close()

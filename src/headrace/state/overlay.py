@@ -60,8 +60,7 @@ class OverlayEngine:
     def delete_range(self, start: bytes, stop: bytes) -> None:
         if start >= stop:
             return
-        for key in list(self._rows.keys(start, stop)):
-            self._rows.remove(key)
+        self._rows.remove_range(start, stop)
         apart = []
         for low, high in self._ranges:
             if high < start or stop < low:
