@@ -1,4 +1,4 @@
-"""Inputs that are deleted: before a start, and while the application runs; on both logs."""
+"""Inputs that are deleted, or deleted and made anew: before a start, and while the application runs; on both logs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from headrace import Streams, StreamsError
+from headrace import Serdes, Streams, StreamsError
 from headrace.app.engine import local_engine
-from headrace.errors import MissingSourceTopicError
+from headrace.batches import planner
+from headrace.errors import IncompatibleTopologyError, MissingSourceTopicError
 from headrace.topics.journal import DurableLog
 from headrace.topology.topology import Topology
 from tests.app.kit import SOON, config, counting
@@ -51,6 +52,17 @@ def make(log: DurableLog, *topics: str) -> None:
 
 def write(log: DurableLog, *values: bytes) -> None:
     log.append("in", [(0, 1, b"k", value, ()) for value in values])
+
+
+def counts(log: DurableLog) -> list[int | None]:
+    return [Serdes.long().deserialize(value) for _, _, _, value, _ in log.read("out", 0, 0)]
+
+
+def exchange(log: DurableLog) -> None:
+    """Deletes the input and makes it anew, with more records than the application has read."""
+    log.delete_topic("in")
+    make(log, "in")
+    write(log, *[b"2"] * 5)
 
 
 def run(log: DurableLog, directory: Path, topology: Topology | None = None) -> None:
@@ -92,3 +104,31 @@ def test_input_that_never_was_there_is_taken_for_a_slip(log: DurableLog, tmp_pat
     make(log, *OTHERS)
     with pytest.raises(MissingSourceTopicError, match=r"'in', which .* reads, does not; did you mean 'ins'"):
         run(log, tmp_path)
+
+
+def test_input_that_is_deleted_and_made_anew_while_it_is_read(
+    log: DurableLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "_LOOK_AROUND", 0.0)
+    make(log, "in", "out")
+    write(log, *[b"1"] * 3)
+    held = Held(log, tmp_path)
+    with pytest.raises(IncompatibleTopologyError, match=r"'in' was deleted and made anew .*`headrace reset app`"):
+        held.meanwhile(lambda: exchange(log))
+    assert counts(log) == [3], "two of the new ones lie behind its position"
+
+
+def test_input_that_was_deleted_and_made_anew_while_the_application_stood_still(
+    log: DurableLog, tmp_path: Path
+) -> None:
+    make(log, "in", "out")
+    write(log, *[b"1"] * 3)
+    run(log, tmp_path)
+    exchange(log)
+    with pytest.raises(IncompatibleTopologyError, match=r"'in' was deleted and made anew .*`headrace reset app`"):
+        run(log, tmp_path)
+    assert counts(log) == [3]
+    streams = Streams(counting(), config(tmp_path), log=log, engine=local_engine)
+    streams.clean_up()
+    streams.run(available_now=True)
+    assert counts(log)[1:] == [5]
