@@ -16,7 +16,7 @@ from headrace.app.fingerprint import (
     check_partitions,
 )
 from headrace.app.lock import locked
-from headrace.app.places import application_directory, open_log
+from headrace.app.places import application_directory, check_default_directory, open_log
 from headrace.app.reset import finish_reset
 from headrace.app.topics import (
     check_sources,
@@ -49,6 +49,7 @@ class Opened:
     @classmethod
     def by(cls, topology: Topology, config: StreamsConfig, log: DurableLog | None) -> Self:
         """Takes the application's directory and log, and prepares both; a given log is not closed in the end."""
+        check_default_directory(config)
         directory = application_directory(config)
         with ExitStack() as held:
             held.enter_context(locked(directory, config.application_id))

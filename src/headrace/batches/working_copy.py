@@ -22,6 +22,7 @@ import msgspec
 
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, RetriableError
+from headrace.private_directory import make_directories
 from headrace.state.changes import Changes
 from headrace.state.environment import (
     DISK_ENGINES,
@@ -95,7 +96,7 @@ class WorkingCopy:
         self._parts = {kind: _EnginePart(directory / kind, kind, config) for kind in sorted(set(kinds.values()))}
         self._of = {store: self._parts[kind] for store, kind in kinds.items()}
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            make_directories(directory)
             self._running = _Note(directory / _RUNNING)
         except BaseException:
             for part in self._parts.values():

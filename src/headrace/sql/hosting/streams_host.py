@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from headrace.app.engine import EngineFactory
-from headrace.app.places import application_directory
+from headrace.app.places import application_directory, check_default_directory, make_directory
 from headrace.app.reset import reset_application
 from headrace.app.state import StreamsState
 from headrace.app.streams import Streams
@@ -174,7 +174,10 @@ class StreamsHost:
         from headrace.spark.engine import SharedSparkEngines
 
         config = StreamsConfig.of({**self._settings, "application.id": f"{self._service_id}sql"})
-        engines = SharedSparkEngines(config, self._log, application_directory(config) / "engine")
+        check_default_directory(config)
+        directory = application_directory(config)
+        make_directory(directory)
+        engines = SharedSparkEngines(config, self._log, directory / "engine")
         self._held.callback(engines.close)
         self._prepare = engines.prepare
         return engines
