@@ -1,6 +1,7 @@
 """Modules import only from their own layer or the layers above, and third-party packages have one home each."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -152,3 +153,14 @@ def test_import_headrace_loads_no_engine_client_or_web_framework() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize("package", ["batches", "spark"])
+def test_large_package_says_what_its_modules_are_about(package: str) -> None:
+    modules = {path.stem for path in (SOURCE / package).glob("*.py")} - {"__init__"}
+    own = ast.get_docstring(ast.parse((SOURCE / package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for table in (own, page.partition(f"\n| module of `{package}` |")[2].partition("\n\n")[0]):
+        cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+        named = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]
+        assert sorted(named) == sorted(modules)

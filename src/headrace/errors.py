@@ -256,7 +256,15 @@ class TopicError(StreamsError, ValueError):
 
 
 class UnknownTopicError(TopicError, LookupError):
-    """There is no topic of that name in the log. Create it, or correct the name."""
+    """There is no topic of that name in the log. Create it, or correct the name. ``topic`` is the name.
+
+    >>> UnknownTopicError("there is no topic 'orders' in the log", topic="orders").topic
+    'orders'
+    """
+
+    def __init__(self, message: str, *, topic: str = "") -> None:
+        super().__init__(message)
+        self.topic = topic
 
 
 class TopicExistsError(TopicError):

@@ -186,19 +186,6 @@ def test_damaged_description(place: Path, content: bytes) -> None:
         """It starts."""
 
 
-def test_input_that_was_deleted_and_made_anew(place: Path) -> None:
-    ran(place)
-    log = open_log(config(place))
-    log.delete_topic("in")
-    log.create_topic("in", partitions=2)
-    log.close()
-    with pytest.raises(IncompatibleTopologyError, match=r"'in' was deleted and made anew .*`headrace reset app`"):
-        application(place, Engines()).start()
-    application(place, Engines()).clean_up()
-    with application(place, Engines()):
-        """It starts."""
-
-
 def test_checkpoint_of_an_earlier_version(place: Path) -> None:
     (place / "app" / "checkpoint" / "offsets").mkdir(parents=True)
     with pytest.raises(StateDirectoryError, match=r"is a checkpoint of an earlier version .*`headrace reset app`"):

@@ -14,7 +14,7 @@ from headrace.batches.layout import Layout
 from headrace.batches.plan import Plan, Range
 from headrace.batches.planner import Planner
 from headrace.batches.reports import TaskReport
-from headrace.errors import MissingSourceTopicError, OffsetOutOfRangeError
+from headrace.errors import OffsetOutOfRangeError
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import JournalState, TaskRecord
 from headrace.topics.log import Output
@@ -376,13 +376,6 @@ def test_tasks_wait_for_an_empty_input_as_long_as_they_are_told_to(
     assert app.next() is None
     now += 1.01
     assert app.next() == {"dense-0": (3, 6)}
-
-
-def test_a_source_topic_that_is_deleted_meanwhile_is_missed(log: EmbeddedLog) -> None:
-    app = Planned(log, copy("in"))
-    log.delete_topic("in")
-    with pytest.raises(MissingSourceTopicError, match="a topic that application 'app' reads was deleted while it ran"):
-        app.next()
 
 
 def test_what_is_obsolete_is_told_now_and_then(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:

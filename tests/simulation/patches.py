@@ -55,6 +55,8 @@ def install() -> None:
     _replace(progress_topics, ThreadPoolExecutor=threads.ThreadPoolExecutor)
     _replace(transactions, ThreadPoolExecutor=threads.ThreadPoolExecutor)
     _replace(working_copy, os=disk.Os, shutil=disk.Shutil, open_store=disk.open_store, token_hex=_token_hex)
+    # Folders are there when something is in them.
+    _replace(working_copy, make_directories=lambda _path: None)
     _replace(live_task, token_hex=_token_hex)
     _replace(staging, token_hex=_token_hex)
     seeded = SimpleNamespace(randrange=lambda below: World.scheduler.rng.randrange(below))

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 
 from headrace import (
     JoinWindows,
@@ -63,6 +64,27 @@ def test_counts_go_on_after_a_restart(stand: Stand) -> None:
     stand.write("in", ("k", 1, 40), ("k", 1, 41), ("k", 2, 42))
     stand.run(counts_by_value)
     assert sorted(stand.read("out")) == [("1", 12, 41), ("2", 11, 42)]
+
+
+def descriptions() -> list[str]:
+    """Returns what Spark's UI says of the jobs that it still knows."""
+    context = SparkContext._active_spark_context
+    assert context is not None
+    # Any: what py4j returns. Events of jobs that have ended may still be on their way.
+    java: Any = context._jsc.sc()
+    java.listenerBus().waitUntilEmpty()
+    jobs = java.statusStore().jobsList(None)
+    return [str(jobs.apply(number).description().get()) for number in range(jobs.size())]
+
+
+def test_jobs_say_in_sparks_ui_whose_batches_they_are(stand: Stand) -> None:
+    stand.topic("in", 2)
+    for number in range(2):
+        stand.write("in", *((f"k{n}", n, n) for n in range(5 + number)))
+        stand.run(counts_by_value, application_id="described")
+    assert [batch.records_in for batch in stand.batches] == [5, 6]
+    expected = [f"described: batch {batch.batch_id}, {batch.records_in} records" for batch in stand.batches]
+    assert set(expected) <= set(descriptions())
 
 
 def test_a_named_store_has_a_changelog(stand: Stand) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from headrace.batches.batch_thread import BatchThread, Commits, LeftBehind
 from headrace.batches.executor import Executor
 from headrace.batches.housekeeping import Housekeeping
-from headrace.batches.inputs import check_inputs, ids_of, input_partitions
+from headrace.batches.inputs import check_deleted, check_inputs, ids_of, input_partitions, named_inputs
 from headrace.batches.layout import Layout
 from headrace.batches.loop import Loop, Member, OwnLoop
 from headrace.batches.planner import Planner
@@ -94,6 +94,8 @@ class BatchEngine:
         """Returns whether the application is at its end; otherwise there are other topics to be read."""
         if self._stopping.is_set():
             return True
+        # All of them were there when the application was started.
+        check_deleted(self._config.application_id, named_inputs(self._topology), self._log.partition_counts())
         self._check_grown()
         layout = Layout.on(self._log, self._topology, self._config)
         self._check_tasks(layout)

@@ -14,7 +14,6 @@ from headrace.batches.positions import start_positions
 from headrace.batches.readiness import Readiness
 from headrace.batches.reports import TaskReport
 from headrace.batches.unread_edges import UnreadEdges
-from headrace.errors import MissingSourceTopicError, UnknownTopicError
 from headrace.topics.journal import JournalState, TaskStatus
 from headrace.topics.log import Offsets, TopicLog, TopicPartition
 from headrace.topology.levels import back_edges
@@ -166,12 +165,7 @@ class Planner:
         positions = self._positions
         if runnable is not None and len(runnable) < len(self._targets):
             positions = {target: positions[target] for task in runnable for target in self._targets[task]}
-        try:
-            ends = self._log.end_offsets(positions)
-        except UnknownTopicError as error:
-            name = self._layout.config.application_id
-            message = f"a topic that application '{name}' reads was deleted while it ran: {error}"
-            raise MissingSourceTopicError(message) from error
+        ends = self._log.end_offsets(positions)
         if self._ends is not None:
             ends = {target: min(end, self._ends.get(target, end)) for target, end in ends.items()}
         return {target: end - positions[target] for target, end in ends.items() if end > positions[target]}

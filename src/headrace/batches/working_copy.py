@@ -25,6 +25,7 @@ import msgspec
 
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, RetriableError
+from headrace.private_directory import make_directories
 from headrace.state.changes import Changes
 from headrace.state.environment import (
     DISK_ENGINES,
@@ -115,7 +116,7 @@ class WorkingCopy:
             self._parts[folder] = _EnginePart(directory / folder, kind, config, patience)
         self._of = {store: self._parts[folder] for store, folder in folders.items()}
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            make_directories(directory)
             self._running = _Note(directory / _RUNNING)
         except BaseException:
             for part in self._parts.values():

@@ -1,8 +1,14 @@
-"""The engine: a topology as a Spark query, and the only home of pyspark.
+"""Spark as the executor of micro-batches, and the only home of pyspark.
 
-On the driver: ``engine`` runs a ``query``, for which a ``planner`` decides what each micro-batch (``batch``) reads. On
-the workers: a ``level``, behind a ``level_processor`` if there is state, runs its tasks through a ``task_runner``,
-which keeps each one as a ``live_task`` above its ``working_copy``; a ``task_batch`` is what one of them does in one
-micro-batch. ``chunks`` are the state. ``layout`` says which task is where, and ``receipts`` is what travels.
-``session``, ``jvm``, ``java`` and ``class_archive`` start Spark.
+| module | what it is about |
+|---|---|
+| `engine` | the engine of an application, with a Spark context of its own, or one that many share |
+| `executor`, `jobs`, `level` | a job per tick: its stages, what passes between them, the tasks of a slot |
+| `payload`, `shipping`, `failures` | how applications get to the workers, and errors back |
+| `affinity` | slots run in the process that has their tasks open |
+| `assignment`, `placement`, `standby_job`, `cluster` | slots on executors, and copies on others |
+| `context`, `masters`, `jvm`, `java`, `scratch`, `cache` | Spark itself: settings, Java, directories |
+| `jvm_log`, `jvm_output` | what the JVM has to say, and who sees it |
+| `daemon`, `worker_start` | Python workers, and what they are forked from |
+| `class_archive`, `later_archive`, `prepare` | the archive that lets the JVM start fast |
 """
