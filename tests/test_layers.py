@@ -64,6 +64,8 @@ HOMES = {
     "google": ("sql.formats", "registry_server.schemas"),
     "pyspark": ("spark",),
     "py4j": ("spark",),
+    # Tables for functions that want one; loaded only where a schema was given.
+    "pyarrow": ("operators.map_batches",),
     "sqlglot": ("sql",),
     "click": ("cli",),
     "rich": ("cli",),

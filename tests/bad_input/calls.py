@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from headrace import (
     AutoOffsetReset,
     Branched,
@@ -333,6 +335,7 @@ DSL: list[Call] = [
             "map_values:with_key": {"mapper": with_key(pair), **NAME},
             "flat_map": {"mapper": pair, **NAME},
             "flat_map_values": {"mapper": value, **NAME},
+            "map_batches": {"mapper": value, "max_records": 10, "schema": pa.schema([("a", pa.int64())]), **NAME},
             "select_key": {"selector": pair, **NAME},
             "peek": {"action": pair, **NAME},
             "for_each": {"action": pair, **NAME},
