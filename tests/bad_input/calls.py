@@ -632,6 +632,7 @@ DRIVER: list[Call] = [
             "advance_wall_clock_time": {"advance": MINUTE},
             "unread": {"topic": "out"},
             "take_outputs": {"topic": "out", "count": 1},
+            "peek_outputs": {"topic": "out", "count": 1},
             "get_state_store": {"name": "rows", "partition": 0},
             "get_key_value_store": {"name": "rows", "partition": 0},
             "get_timestamped_key_value_store": {"name": "rows", "partition": 0},
