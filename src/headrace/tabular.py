@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any, NamedTuple
 
+from headrace.errors import MissingDependencyError
 from headrace.record import ValueAndTimestamp
 from headrace.windows import Windowed
 
@@ -102,7 +103,7 @@ def to_data_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
         import pandas  # optional
     except ImportError as error:
         message = "to_pandas() needs pandas, which is missing; run `pip install pandas`"
-        raise ImportError(message, name="pandas") from error
+        raise MissingDependencyError(message) from error
     frame = pandas.DataFrame(dict(columns))
     for name in _TIMES:
         if name in frame and (times := _milliseconds(columns[name])) is not None:
