@@ -492,5 +492,5 @@ def test_batches_end_when_very_many_other_records_wait(monkeypatch: pytest.Monke
         builder.stream("orders").filter(lambda key, value: value == 0).map_batches(seen).to("out")
         builder.stream("orders").to("out")
 
-    # Each order waits once for the second sink, and the first one also for its batch.
+    # Each order waits for the sink, so the two that are for the batch never meet.
     assert _sizes(build, [("orders", "a", min(number % 6, 1), number) for number in range(12)]) == [1, 1]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headrace.runtime.task_state import TaskState
 
 MOST_CALLS = 10_000
-"""Calls that may wait at once: batches end there, even if few of the calls are for them."""
+"""Calls besides those of batches that may wait at once: where few records are for batches, these end early."""
 
 # Where a record was read: origin, offset, origin and bytes of the record that was read last, stream time.
 _Place: TypeAlias = tuple[tuple[str, int] | None, int, tuple[str, int] | None, Raw, int]
@@ -24,11 +24,12 @@ _Call: TypeAlias = tuple[Edge, tuple[Any, ...], _Place]
 class WaitingCalls:
     """The calls from all earlier stages into one stage of a task, in their order."""
 
-    __slots__ = ("_batches", "_calls", "_running", "_state")
+    __slots__ = ("_batches", "_calls", "_others", "_running", "_state")
 
     def __init__(self, state: TaskState) -> None:
         self._state = state
         self._calls: list[_Call] = []
+        self._others = 0
         self._batches: list[_Batch] = []
         self._running = False
 
@@ -37,7 +38,8 @@ class WaitingCalls:
 
         def defer(*arguments: Any) -> None:
             self._add(edge, arguments)
-            if len(self._calls) >= MOST_CALLS:
+            self._others += 1
+            if self._others >= MOST_CALLS:
                 self.run()
 
         return defer
@@ -53,7 +55,7 @@ class WaitingCalls:
         def gather(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
             waiting.append(len(self._calls))
             self._add(forward, (key, value, timestamp_ms, headers))
-            if len(waiting) >= max_records or len(self._calls) >= MOST_CALLS:
+            if len(waiting) >= max_records:
                 self.run()
 
         return gather
@@ -69,7 +71,7 @@ class WaitingCalls:
             return
         state, calls = self._state, self._calls
         at_hand = (state.origin, state.offset, state.raw_origin, state.raw, state.stream_time_ms)
-        self._calls, self._running = [], True
+        self._calls, self._others, self._running = [], 0, True
         try:
             for batch in self._batches:
                 batch.complete(calls)
