@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 # A line may import only from itself and the lines above it.
 LAYERS = (
     {"errors", "arguments", "detached", "durations", "hints", "private_directory", "signatures", "settings", "config"}
-    | {"record", "timestamps", "serdes", "windows", "handlers"},
+    | {"record", "timestamps", "serdes", "tabular", "windows", "handlers"},
     {"topics"},
     {"state"},
     {"processor"},
@@ -65,6 +65,10 @@ HOMES = {
     "google": ("sql.formats", "registry_server.schemas"),
     "pyspark": ("spark",),
     "py4j": ("spark",),
+    # Tables for functions that want one; loaded only where a schema was given.
+    "pyarrow": ("operators.map_batches",),
+    # Data frames for those who ask for one.
+    "pandas": ("tabular",),
     "sqlglot": ("sql",),
     "click": ("cli",),
     "rich": ("cli",),

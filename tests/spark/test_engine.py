@@ -7,6 +7,7 @@ import threading
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark import SparkContext
 
@@ -53,6 +54,52 @@ def test_a_stateless_topology_is_a_plain_map(stand: Stand) -> None:
     stand.write("in", ("k", 100, 100))
     stand.run(build)
     assert stand.read("out") == [("k", 1000, 100)]
+
+
+def test_functions_get_batches_of_records_as_tables(stand: Stand) -> None:
+    stand.topic("in", 2)
+    stand.write("in", *((f"k{number}", {"amount": number}, number) for number in range(40)))
+    schema = pa.schema([("amount", pa.float64())])
+
+    def build(builder: StreamsBuilder) -> None:
+        def double(table: Any) -> Any:
+            return [[amount * 2, len(table)] for amount in table["amount"].to_pylist()]
+
+        builder.stream("in").map_batches(double, schema=schema, max_records=15).to("out")
+
+    stand.run(build)
+    rows = stand.read("out")
+    assert sorted((key, value[0], time_ms) for key, value, time_ms in rows) == sorted(
+        (f"k{number}", number * 2.0, number) for number in range(40)
+    )
+    sizes = [value[1] for _, value, _ in rows]
+    assert max(sizes) == 15, "one of two partitions has at least twenty records"
+
+
+def test_a_batch_that_fails_is_told_like_any_record(stand: Stand) -> None:
+    stand.topic("in", 1)
+    stand.write("in", ("a", 1, 1), ("b", 0, 2))
+
+    def build(builder: StreamsBuilder) -> None:
+        def invert(records: list[Any]) -> list[Any]:
+            return [1 // record.value for record in records]
+
+        builder.stream("in").map_batches(invert, name="invert").to("out")
+
+    with pytest.raises(ProcessingError, match="ZeroDivisionError") as failed:
+        stand.run(build)
+    assert (failed.value.node, failed.value.topic, failed.value.offset) == ("invert", "in", 0)
+    streams = stand.run(
+        build,
+        processing_exception_handler=LogAndContinueProcessingExceptionHandler(),
+        errors_dead_letter_queue_topic_name="letters",
+    )
+    assert stand.read("out") == []
+    letters = [
+        (key, dict(headers)["__streams.errors.offset"]) for *_, key, _, headers in stand.log.read("letters", 0, 0)
+    ]
+    assert letters == [(b"a", b"0"), (b"b", b"1")]
+    assert streams.metrics()["dropped-records-total"] == 2
 
 
 @pytest.mark.both_logs

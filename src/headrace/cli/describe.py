@@ -18,10 +18,10 @@ from headrace.config import StreamsConfig
     "--format",
     "-f",
     "form",
-    type=click.Choice(["text", "mermaid", "dot", "json"]),
+    type=click.Choice(["text", "mermaid", "dot", "svg", "json"]),
     default="text",
     show_default=True,
-    help="text is what Kafka Streams prints; mermaid and dot are pictures with topics and stores.",
+    help="text is what Kafka Streams prints; mermaid, dot and svg are pictures.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @settings_options
@@ -38,7 +38,7 @@ def describe(
 
     \b
       headrace describe examples/word_count.py
-      headrace describe shop.orders:build --format dot | dot -Tsvg > orders.svg
+      headrace describe shop.orders:build --format svg > orders.svg
     """
     config = StreamsConfig.of(places.settings() | read_settings(config_file, assignments))
     description = load_topology(target, config).describe()
@@ -47,6 +47,8 @@ def describe(
             click.echo(description.to_mermaid())
         case "dot":
             click.echo(description.to_dot())
+        case "svg":
+            click.echo(description.to_svg())
         case "json":
             click.echo(description.to_json())
         case _:

@@ -11,6 +11,7 @@ _OF_STREAMS = (
     "flat_map_values",
     "for_each",
     "map",
+    "map_batches",
     "merge",
     "peek",
     "print",

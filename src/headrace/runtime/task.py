@@ -261,10 +261,11 @@ class Task:
 
     @by_own_clock
     def commit(self) -> None:
-        """Ends a commit interval: caches are flushed, which may forward, and writes reach the engines."""
+        """Ends a commit interval: batches and caches are flushed, which may forward, and writes reach the engines."""
         if not self._commit_needed:
             return
         self._commit_needed = False
+        self.state.run_waiting()
         stores = self.state.stores.values()
         self._flush_caches(stores)
         for store in stores:
@@ -292,6 +293,7 @@ class Task:
                     message = f"task {self.id}: flushing the cache of store '{store.name}' failed: {error}"
                     cause = error.__cause__ if isinstance(error, StreamsError) and error.__cause__ else error
                     raise ProcessorStateError(message) from cause
+                self.state.run_waiting()
 
     def take_outputs(self) -> list[tuple[str, list[Output]]]:
         """Takes away what the sinks wrote, topics in the order of their first record."""

@@ -17,6 +17,7 @@ from headrace.runtime.expiring import Expiries
 from headrace.runtime.late_samples import LateSamples
 from headrace.runtime.measures import Measure, Readings
 from headrace.runtime.punctuation import PunctuationQueue, Schedule, first_deadline
+from headrace.runtime.waiting_calls import WaitingCalls
 from headrace.state import StoreBuilder
 from headrace.state.overlay import OverlayEngine
 from headrace.topics.log import Headers, Raw
@@ -89,6 +90,7 @@ class TaskState:
         "stream_time_ms",
         "task_id",
         "topic_name",
+        "waiting",
         "wall_punctuations",
     )
 
@@ -139,6 +141,8 @@ class TaskState:
         self.hit_ratios: dict[str, Callable[[], Measure]] = {}
         """Of caches, by store."""
         self.late_samples = LateSamples()
+        self.waiting: tuple[WaitingCalls, ...] = ()
+        """Calls that wait for batches of records, by stage."""
         self._punctuated = Readings()
         self._now = host.now_ms
         self._starting = True
@@ -278,8 +282,14 @@ class TaskState:
             return False
         return self.stream_punctuations.punctuate(self.stream_time_ms, self.call)
 
+    def run_waiting(self) -> None:
+        """Completes all batches of records, and makes the calls that wait for them."""
+        for waiting in self.waiting:
+            waiting.run()
+
     def call(self, schedule: Schedule, now_ms: int) -> None:
-        """Runs one punctuation, during which there is no record at hand."""
+        """Runs one punctuation, during which there is no record at hand, after all that records have caused."""
+        self.run_waiting()
         at_hand = self.origin, self.offset
         self.origin, self.offset = None, -1
         begun = time.perf_counter()
