@@ -52,14 +52,15 @@ def at(milliseconds: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC).astimezone().replace(tzinfo=None) + timedelta(milliseconds=milliseconds)
 
 
-def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in frame.collect()]
+def rows(frame: DataFrame, *by: str) -> list[tuple[Any, ...]]:
+    """Returns rows, sorted here: a shuffle of Spark would take longer than all the rest."""
+    return [tuple(row) for row in sorted(frame.collect(), key=lambda row: [row[name] for name in by])]
 
 
 def test_topic_is_read_record_by_record(spark: SparkSession, stand: Stand) -> None:
     stand.topic("orders", 2)
     stand.log.append("orders", ORDERS)
-    found = rows(reading(spark, stand, topic="orders").load().orderBy("partition", "offset"))
+    found = rows(reading(spark, stand, topic="orders").load(), "partition", "offset")
     assert found == [
         ("alice", '{"amount": 5, "tags": ["new"]}', 0, 0, at(1_000), [("trace", b"x"), ("none", None)]),
         ("bob", None, 0, 1, at(3_000), []),
@@ -67,10 +68,10 @@ def test_topic_is_read_record_by_record(spark: SparkSession, stand: Stand) -> No
         ("carol", '{"amount": 9}', 1, 0, at(4_000), []),
     ]
     typed = reading(spark, stand).schema(ORDER).load("orders").where("timestamp < timestamp_millis(3500)")
-    assert rows(typed.orderBy("timestamp").select("key", "value.amount", "value.tags")) == [
-        ("alice", 5, ["new"]),
-        (None, 7, None),
-        ("bob", None, None),
+    assert rows(typed.select("timestamp", "key", "value.amount", "value.tags"), "timestamp") == [
+        (at(1_000), "alice", 5, ["new"]),
+        (at(2_000), None, 7, None),
+        (at(3_000), "bob", None, None),
     ]
 
 
@@ -78,9 +79,29 @@ def test_offsets_and_times_choose_what_is_read(spark: SparkSession, stand: Stand
     stand.topic("orders", 2)
     stand.log.append("orders", ORDERS)
     by_offset = reading(spark, stand, topic="orders", starting_offsets='{"0": 1}', ending_offsets='{"0": 2, "1": 1}')
-    assert rows(by_offset.load().select("key").orderBy("partition")) == [("bob",), ("carol",)]
+    assert rows(by_offset.load().select("partition", "key"), "partition") == [(0, "bob"), (1, "carol")]
     by_time = reading(spark, stand, topic="orders", starting_time=2_000, ending_time="1970-01-01T00:00:04Z")
-    assert rows(by_time.load().select("key").orderBy("timestamp")) == [(None,), ("bob",)]
+    assert rows(by_time.load().select("offset", "key"), "offset") == [(1, "bob"), (2, None)]
+
+
+def test_workers_log_what_they_have_read(spark: SparkSession, stand: Stand) -> None:
+    # The session keeps what it was told before.
+    topic = "visits-embedded" if stand.servers is None else "visits-kafka"
+    stand.topic(topic, 2)
+    for second in range(6):
+        stand.log.append(topic, [(each, second * 1000, b"k", b"{}", ()) for each in range(2)])
+    spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+    wanted = "partition = 1 AND timestamp >= timestamp_millis(2000) AND timestamp < timestamp_millis(4000)"
+    found = rows(reading(spark, stand, topic=topic).load().where(wanted).select("partition", "offset"), "offset")
+    [message] = rows(spark.tvf.python_worker_logs().where(f"contains(msg, '{topic}')").select("msg"))
+    spark.conf.set("spark.sql.pyspark.worker.logging.enabled", "false")
+    assert found == [(1, 2), (1, 3)]
+    # The embedded log skips what is later by the headers of blobs; Kafka cannot.
+    blobs, records = ((2, 2), 2) if stand.servers is None else ((0, 0), 4)
+    assert message[0] == (
+        f"read {{'topic': '{topic}', 'partition': 1, 'blobs': {blobs[0]}, 'skipped_blobs': {blobs[1]}, "
+        f"'records': {records}, 'rows': 2}}"
+    )
 
 
 def test_store_is_read_as_its_current_rows(spark: SparkSession, stand: Stand) -> None:
@@ -107,7 +128,7 @@ def test_store_is_read_as_its_current_rows(spark: SparkSession, stand: Stand) ->
     assert rows(spent.load()) == [("alice", 11, at(12_000))]
     assert rows(spent.load().where("key = 'bob'")) == []
     visits = reading(spark, stand, application="app", store="visits").load()
-    assert rows(visits.select("key", "window_start", "window_end", "value").orderBy("key", "window_start")) == [
+    assert rows(visits.select("key", "window_start", "window_end", "value"), "key", "window_start") == [
         ("alice", at(0), at(10_000), 1),
         ("alice", at(10_000), at(20_000), 1),
         ("bob", at(0), at(10_000), 1),
@@ -119,7 +140,8 @@ def test_rows_are_written_as_records(spark: SparkSession, stand: Stand) -> None:
     stand.topic("out", 2)
     written = spark.sql(
         "SELECT key, value, partition, timestamp_millis(time) AS timestamp, headers FROM VALUES "
-        "('alice', named_struct('amount', 5, 'at', map('x', 1)), 1, 1000, array(named_struct('key', 'h', 'value', X'01'))), "
+        "('alice', named_struct('amount', 5, 'at', map('x', 1)), 1, 1000, "
+        "array(named_struct('key', 'h', 'value', X'01'))), "
         "(NULL, named_struct('amount', 7, 'at', NULL), 0, 2000, NULL), "
         "('bob', NULL, 1, 3000, array()) AS (key, value, partition, time, headers)"
     ).coalesce(1)

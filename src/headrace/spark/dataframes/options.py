@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -45,10 +45,8 @@ Offsets = str | Mapping[int, int]
 class Options:
     """What ``option`` calls have said."""
 
-    config: StreamsConfig
-    """Where the log is, and how its clients are made."""
-    names_log: bool = False
-    """Whether the options say where the log is; else a server has to."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Where the log is, and how its clients are made: settings of ``StreamsConfig``."""
     topic: str | None = None
     application: str | None = None
     store: str | None = None
@@ -88,12 +86,20 @@ class Options:
                 message = f"data source headrace: option '{name}' is unknown{did_you_mean(name, _NAMES)}"
                 raise ConfigError(message)
         made = cls(
-            config=StreamsConfig.of(rest),
-            names_log=any(name in rest for name in _LOG_SETTINGS),
+            settings=rest,
             **{name: _READ.get(name, _same)(name, value) for name, value in own.items()},
         )
         made._check()
         return made
+
+    @property
+    def config(self) -> StreamsConfig:
+        return StreamsConfig.of(self.settings)
+
+    @property
+    def names_log(self) -> bool:
+        """Whether the options say where the log is; else a server has to."""
+        return any(name in self.settings for name in _LOG_SETTINGS)
 
     def _check(self) -> None:
         chosen = [name for name in _TARGETS if getattr(self, name) is not None]
@@ -122,15 +128,15 @@ class Options:
             )
             raise ConfigError(message)
 
-    def at(self, config: StreamsConfig) -> Options:
-        """Returns these options for the log of another configuration."""
-        return replace(self, config=config, names_log=True)
+    def at(self, place: Mapping[str, str]) -> Options:
+        """Returns these options for a log at another place."""
+        others = {name: value for name, value in self.settings.items() if name not in _LOG_SETTINGS}
+        return replace(self, settings={**others, **place})
 
     def resolved(self) -> Options:
         """Returns these options with the full path of the embedded log: workers have another working directory."""
-        if self.config.bootstrap_servers is not None:
-            return self
-        return replace(self, config=replace(self.config, log_dir=str(log_directory(self.config))))
+        config = self.config
+        return self if config.bootstrap_servers is not None else self.at({"log.dir": str(log_directory(config))})
 
     def open_log(self) -> DurableLog:
         """Opens the log, which must be there."""

@@ -24,7 +24,6 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headrace.config import StreamsConfig
 from headrace.durations import MAX_LONG
 from headrace.errors import ConfigError, TopicError, did_you_mean
 from headrace.spark.dataframes.batches import BatchMaker
@@ -81,7 +80,7 @@ def find_source(options: Options) -> tuple[ReadableSource, Options]:
         raise TopicError(message)
     if options.names_log:
         return source, options
-    return source, options.at(StreamsConfig.of({**options.config.extras, **found.log}))
+    return source, options.at(found.log)
 
 
 def source_schema(source: ReadableSource) -> StructType:

@@ -42,8 +42,7 @@ RECORD_COLUMNS: dict[str, DataType] = {
 def topic_schema(options: Options) -> StructType:
     """Returns the columns of a topic.
 
-    >>> from headrace import StreamsConfig
-    >>> schema = topic_schema(Options(config=StreamsConfig(), topic="orders", value="long"))
+    >>> schema = topic_schema(Options(topic="orders", value="long"))
     >>> [f"{each.name} {each.dataType.simpleString()}" for each in schema][:5]
     ['key string', 'value bigint', 'partition int', 'offset bigint', 'timestamp timestamp']
     """
