@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,25 +161,21 @@ def test_long_ranges_are_split_into_tasks(log: EmbeddedLog) -> None:
     assert [(part.start, part.stop) for part in parts] == [(0, 10), (10, 20), (20, 25)]
 
 
-def build(builder: StreamsBuilder) -> None:
-    table = builder.stream("in").group_by_key().count(materialized=Materialized("counts"))
-    table.to_stream().to("out")
-
-
-def run(log: EmbeddedLog) -> None:
+def run(log: EmbeddedLog, build: Callable[[StreamsBuilder], Any], **settings: Any) -> None:
     builder = StreamsBuilder()
     build(builder)
-    config = StreamsConfig(application_id="app", state_dir=str(Path(log.directory).parent), commit_interval=None)
-    streams = Streams(builder.build(), config, log=log, engine=local_engine).start(available_now=True)
-    assert streams.wait()
+    config = StreamsConfig.of({"application_id": "app", "state_dir": str(Path(log.directory).parent), **settings})
+    Streams(builder.build(config), config, log=log, engine=local_engine).run(available_now=True)
 
 
 def test_filters_of_a_store_narrow_what_is_read_of_its_changelog(log: EmbeddedLog) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        builder.stream("in").group_by_key().count(materialized=Materialized("counts"))
+
     log.create_topic("in", partitions=2)
-    log.create_topic("out")
     for second, key in enumerate([b"alice", b"bob", b"alice", b"carol"]):
         log.append("in", [(second % 2, second * 1000, key, b"1", ())])
-        run(log)
+        run(log, build)
     store = {"application": "app", "store": "counts"}
     rows, counts, left = read(reader(log, **store), EqualTo(("key",), "alice"), EqualTo(("partition",), 0))
     assert rows == [{"key": "alice", "value": 2, "partition": 0, "timestamp": time(2_000)}]
@@ -188,6 +184,28 @@ def test_filters_of_a_store_narrow_what_is_read_of_its_changelog(log: EmbeddedLo
     rows, counts, left = read(reader(log, **store), GreaterThan(("timestamp",), time(1_500)))
     assert sorted((row["key"], row["value"]) for row in rows) == [("alice", 2), ("carol", 1)]
     assert (counts.records, left) == (2, [])
+
+
+def test_table_without_a_changelog_has_rows_as_far_as_the_application_has_read(log: EmbeddedLog) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        builder.table("users", materialized=Materialized("names"))
+        builder.global_table("prices", materialized=Materialized("prices"))
+
+    log.create_topic("users")
+    log.create_topic("prices")
+    blobs(log, "users", 0, [(1, "alice", '"A"'), (2, "bob", '"B"'), (3, "alice", '"A."')])
+    blobs(log, "prices", 0, [(1, "tea", "2")])
+    run(log, build, topology_optimization="all")
+    blobs(log, "users", 0, [(4, "carol", '"C"')])
+    blobs(log, "prices", 0, [(2, "tea", "3")])
+    rows, counts, _ = read(reader(log, application="app", store="names"))
+    assert sorted((row["key"], row["value"]) for row in rows) == [("alice", '"A."'), ("bob", '"B"')]
+    assert counts.records == 3
+    # Nobody commits how far a global table was read.
+    rows, _, _ = read(reader(log, application="app", store="prices"))
+    assert [(row["key"], row["value"]) for row in rows] == [("tea", "3")]
+    with pytest.raises(UnknownStateStoreError, match=r"no store 'name' .*did you mean 'names'.*it has names, prices"):
+        reader(log, application="app", store="name")
 
 
 @pytest.mark.kafka

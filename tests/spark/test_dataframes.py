@@ -107,7 +107,7 @@ def test_workers_log_what_they_have_read(spark: SparkSession, stand: Stand) -> N
 def test_store_is_read_as_its_current_rows(spark: SparkSession, stand: Stand) -> None:
     def build(builder: StreamsBuilder) -> None:
         orders = builder.stream("orders").filter(lambda key, value: value is not None)
-        spent: KTable[str, int] = orders.group_by_key().aggregate(
+        spent: KTable[str, int | None] = orders.group_by_key().aggregate(
             lambda: 0, lambda key, order, total: total + order["amount"] or None, materialized=Materialized("spent")
         )
         spent.to_stream().to("out")

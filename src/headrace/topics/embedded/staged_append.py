@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from headrace.topics.embedded.committing import publish
@@ -71,6 +72,9 @@ class StagedAppend:
     def discard(self) -> None:
         """Forgets what was staged, and what others have staged a week ago and never committed."""
         shutil.rmtree(self._staging.folder(self._name), ignore_errors=True)
-        for folder in self._staging.folder(_PREFIX).parent.glob(f"{self._staging.folder(_PREFIX).name}*"):
-            if time.time() - folder.stat().st_mtime > _ABANDONED_S:
-                shutil.rmtree(folder, ignore_errors=True)
+        first = self._staging.folder(_PREFIX)
+        for folder in first.parent.glob(f"{first.name}*"):
+            # Somebody else may be faster.
+            with suppress(FileNotFoundError):
+                if time.time() - folder.stat().st_mtime > _ABANDONED_S:
+                    shutil.rmtree(folder, ignore_errors=True)
