@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType, TimestampType
 
-from headrace.errors import DeserializationError, MissingDependencyError
+from headrace.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -45,18 +45,3 @@ class BatchMaker:
             else:
                 arrays.append(pyarrow.array(columns[name], field.type))
         return pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-
-def read_column(data: Sequence[bytes | None], read: Callable[[bytes], Any], where: Callable[[int], str]) -> list[Any]:
-    """Returns keys or values; of bytes that cannot be read it says where they are, by their number."""
-    try:
-        return [None if each is None else read(each) for each in data]
-    except DeserializationError:
-        for number, each in enumerate(data):
-            try:
-                if each is not None:
-                    read(each)
-            except DeserializationError as error:
-                message = f"{error}; it is in {where(number)}; name another format, or read 'bytes'"
-                raise DeserializationError(message) from error
-        raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from headrace.durations import MAX_LONG
-from headrace.errors import ConfigError, did_you_mean
+from headrace.errors import ConfigError, DeserializationError, did_you_mean
 from headrace.serdes import Serde, Serdes
 from headrace.windows import Windowed
 
@@ -73,6 +73,31 @@ _PYTHON: Mapping[type[DataType], type] = {
 
 
 @dataclass(frozen=True)
+class ColumnReader:
+    """Reads the bytes of a column."""
+
+    exact: Convert
+    """Says what is wrong with bytes that it cannot read."""
+    fast: Convert
+    """Reads the same values, and may fail with any exception."""
+
+    def read(self, data: Sequence[bytes | None], where: Callable[[int], str]) -> list[Any]:
+        """Returns keys or values; of bytes that cannot be read it says where they are, by their number."""
+        fast = self.fast
+        try:
+            return [None if each is None else fast(each) for each in data]
+        except Exception:
+            return [None if each is None else self._explained(each, number, where) for number, each in enumerate(data)]
+
+    def _explained(self, data: bytes, number: int, where: Callable[[int], str]) -> Any:
+        try:
+            return self.exact(data)
+        except DeserializationError as error:
+            message = f"{error}; it is in {where(number)}; name another format, or read 'bytes'"
+            raise DeserializationError(message) from error
+
+
+@dataclass(frozen=True)
 class ColumnFormat:
     """A serde by its name, with the type of its column."""
 
@@ -85,10 +110,14 @@ class ColumnFormat:
     """From what the serde reads to what Arrow takes; None: it is the same."""
     from_arrow: Convert | None = None
 
-    def reader(self, topic: str, *, is_key: bool) -> Convert:
-        """Returns the function that reads bytes."""
+    def reader(self, topic: str, *, is_key: bool) -> ColumnReader:
+        """Returns what reads keys or values of a topic."""
         read, convert = self.serde.deserializer(topic, is_key=is_key), self.to_arrow
-        return read if convert is None else lambda data: convert(read(data))
+        # Only serdes that come with Headrace have it.
+        fast = getattr(self.serde, "fast_deserializer", lambda **_: None)(is_key=is_key) or read
+        if convert is None:
+            return ColumnReader(read, fast)
+        return ColumnReader(lambda data: convert(read(data)), lambda data: convert(fast(data)))
 
     def writer(self, topic: str, *, is_key: bool) -> Convert:
         """Returns the function that writes what Arrow has given."""
@@ -118,8 +147,9 @@ def column_format(name: str, type: DataType | None = None, window_size: int | No
     >>> column_format("long").type, column_format("json").type
     (LongType(), StringType())
     >>> order = StructType().add("user", "string").add("amount", "decimal(10,2)")
-    >>> column_format("json", order).reader("orders", is_key=False)(b'{"user": "alice", "amount": 9.5, "note": "?"}')
-    {'user': 'alice', 'amount': Decimal('9.50')}
+    >>> reader = column_format("json", order).reader("orders", is_key=False)
+    >>> reader.read([b'{"user": "alice", "amount": 9.5, "note": "?"}', None], str)
+    [{'user': 'alice', 'amount': Decimal('9.50')}, None]
     >>> column_format("lnog")
     Traceback (most recent call last):
     ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -13,8 +13,8 @@ from pyspark.sql.types import DataType, IntegerType, StructField, StructType, Ti
 
 from headrace.app.description import Description
 from headrace.errors import ConfigError, UnknownStateStoreError, did_you_mean
-from headrace.spark.dataframes.batches import BatchMaker, read_column
-from headrace.spark.dataframes.columns import WINDOW_COLUMNS, ColumnFormat, column_format, is_format
+from headrace.spark.dataframes.batches import BatchMaker
+from headrace.spark.dataframes.columns import WINDOW_COLUMNS, ColumnFormat, ColumnReader, column_format, is_format
 from headrace.spark.dataframes.filters import Bounds, Pushable, Range, milliseconds_of
 from headrace.spark.dataframes.options import Options
 from headrace.spark.dataframes.scanning import ScanCounts, ScanRange, plan_ranges, scan
@@ -169,14 +169,12 @@ class StoreReader(DataSourceReader):
                     yield batches.make(self._made(some, readers, partition.partition))
         counts.report()
 
-    def _made(
-        self, rows: list[TableRow], readers: dict[str, Callable[[bytes], Any]], partition: int
-    ) -> dict[str, Sequence[Any]]:
+    def _made(self, rows: list[TableRow], readers: dict[str, ColumnReader], partition: int) -> dict[str, Sequence[Any]]:
         keys, values, times, starts, ends = zip(*rows, strict=True)
         where = f"store '{self._store.shape.name}', partition {partition}"
         return {
-            KEY: read_column(keys, readers[KEY], lambda number: f"the key {keys[number]!r} of {where}"),
-            VALUE: read_column(values, readers[VALUE], lambda number: f"the row of key {keys[number]!r} of {where}"),
+            KEY: readers[KEY].read(keys, lambda number: f"the key {keys[number]!r} of {where}"),
+            VALUE: readers[VALUE].read(values, lambda number: f"the row of key {keys[number]!r} of {where}"),
             "partition": [partition] * len(rows),
             "timestamp": times,
             WINDOW_COLUMNS[0].name: starts,

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 
 from headrace.durations import MAX_LONG
 from headrace.errors import ConfigError, did_you_mean
-from headrace.spark.dataframes.batches import BatchMaker, read_column
+from headrace.spark.dataframes.batches import BatchMaker
 from headrace.spark.dataframes.columns import HEADERS_TYPE, ColumnFormat, column_format
 from headrace.spark.dataframes.filters import Bounds, Pushable, Range, milliseconds_of
 from headrace.spark.dataframes.options import Options
@@ -135,7 +135,7 @@ class _Columns:
     """Turns records of a partition into columns."""
 
     def __init__(self, formats: dict[str, ColumnFormat], part: ScanRange) -> None:
-        self._read = {name: each.reader(part.topic, is_key=name == KEY) for name, each in formats.items()}
+        self._readers = {name: each.reader(part.topic, is_key=name == KEY) for name, each in formats.items()}
         self._partition = part.partition
         self._where = f"partition {part.partition} of topic '{part.topic}'"
 
@@ -147,8 +147,13 @@ class _Columns:
             return f"the record at offset {offsets[number]} of {self._where}"
 
         columns: dict[str, Sequence[Any]] = {
-            name: read_column(data[name], read, where) for name, read in self._read.items()
+            name: reader.read(data[name], where) for name, reader in self._readers.items()
         }
         if "headers" in names:
-            columns["headers"] = [[{"key": name, "value": value} for name, value in each] for each in headers]
+            # Most topics have none.
+            columns["headers"] = (
+                [[{"key": name, "value": value} for name, value in each] for each in headers]
+                if any(headers)
+                else [()] * len(records)
+            )
         return columns | {"partition": [self._partition] * len(records), "offset": offsets, "timestamp": times}
