@@ -125,6 +125,10 @@ class Node(Protocol):
         """Registers what to call when the task closes, while its stores are still open."""
         ...
 
+    def on_end(self, action: Callable[[], None]) -> None:
+        """Registers what emits all that waits for a later record, when there will be none."""
+        ...
+
     def drop(self) -> None:
         """Counts a record that Kafka Streams would drop with a warning."""
         ...

@@ -79,6 +79,9 @@ class NodeContext:
     def on_close(self, action: Callable[[], None]) -> None:
         self._state.on_close(self._name, action)
 
+    def on_end(self, action: Callable[[], None]) -> None:
+        self._state.on_end(action)
+
     def drop(self) -> None:
         self._state.drop()
         self._state.count_at("dropped", self._name)
