@@ -1,8 +1,27 @@
-"""The engine: a topology as a Spark query, and the only home of pyspark.
+"""Spark: the executor of micro-batches, and the front door for those who work with data frames.
 
-On the driver: ``engine`` runs a ``query``, for which a ``planner`` decides what each micro-batch (``batch``) reads. On
-the workers: a ``level``, behind a ``level_processor`` if there is state, runs its tasks through a ``task_runner``,
-which keeps each one as a ``live_task`` above its ``working_copy``; a ``task_batch`` is what one of them does in one
-micro-batch. ``chunks`` are the state. ``layout`` says which task is where, and ``receipts`` is what travels.
-``session``, ``jvm``, ``java`` and ``class_archive`` start Spark.
+``headrace.spark.backfill`` runs a topology over data frames. The rest runs micro-batches: ``docs/architecture.md`` says
+which module does what. This is the only home of pyspark, and nothing of it is loaded before it is used.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.backfill import Backfill, backfill
+    from headrace.spark.input_rows import InputRows
+
+_HOMES = {"Backfill": "headrace.backfill", "InputRows": "headrace.spark.input_rows", "backfill": "headrace.backfill"}
+
+__all__ = ["Backfill", "InputRows", "backfill"]
+
+
+# Any: whatever the name stands for.
+def __getattr__(name: str) -> Any:
+    """Loads what users ask for when they do: micro-batches need nothing of it."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    message = f"module '{__name__}' has no attribute '{name}'"
+    raise AttributeError(message)
