@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -30,7 +30,6 @@ from headrace import (
 )
 from headrace.app.description import Description
 from headrace.app.engine import local_engine
-from headrace.batches.bounded_rows import RowKind, ShuffleRow
 from headrace.batches.bounded_run import run_lists
 from headrace.change.seeding import Cut, commit_seed, prepare_seed
 from headrace.errors import BatchError, ChangeRefusedError
@@ -43,16 +42,6 @@ from tests.spark.random_programs import Program, make_program
 
 Inputs = Mapping[str, Sequence[Output]]
 ByKey = dict[tuple[str, bytes | None], list[tuple[int, bytes | None]]]
-
-
-class ListResults:
-    """Results of a backfill over lists."""
-
-    def __init__(self, rows: Sequence[ShuffleRow]) -> None:
-        self._rows = rows
-
-    def rows(self, kind: RowKind, task: int | None = None) -> Iterator[ShuffleRow]:
-        return (row for row in self._rows if row.kind == kind and task in (None, row.task))
 
 
 def split(inputs: Inputs, cut_ms: int) -> tuple[dict[str, list[Output]], dict[str, list[Output]]]:
@@ -68,7 +57,7 @@ def seed(
     found = prepare_seed(topology, config, log, cut)
     with TemporaryDirectory() as directory:
         results = run_lists(found.job(0, chunk), before, Path(directory))
-    commit_seed(found, log, ListResults(results), with_outputs=True)
+    commit_seed(found, log, results, with_outputs=True)
 
 
 def outputs(log: DurableLog, topics: Sequence[str]) -> ByKey:
@@ -172,10 +161,8 @@ class Shop:
         Streams(self.topology, self.config, log=self.log, engine=local_engine).run(available_now=True)
 
 
-@pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory) -> ByKey:
-    """What the application gives that has read all from its topics."""
-    directory = tmp_path_factory.mktemp("everything")
+def read_everything(directory: Path) -> ByKey:
+    """Returns what the application gives that has read all from its topics."""
     with EmbeddedLog(directory / "log", sync="none") as log:
         shop = Shop(log, directory)
         shop.fill({"clicks": CLICKS, "users": USERS})
@@ -184,6 +171,11 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> ByKey:
     # Pages, users by windows, users.
     assert len(found) == 8 + 7 * 4 + 7
     return found
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> ByKey:
+    return read_everything(tmp_path_factory.mktemp("everything"))
 
 
 @pytest.mark.both_logs

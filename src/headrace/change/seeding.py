@@ -6,10 +6,12 @@ change of a stopped application: if it is interrupted, nothing runs before the s
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Protocol, TypeAlias
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
 
 from headrace.app.description import Description
 from headrace.app.topics import (
@@ -29,7 +31,7 @@ from headrace.change.stopped import TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
 from headrace.runtime.punctuation import NEVER
-from headrace.topics.journal import DurableLog, TaskHead, Written
+from headrace.topics.journal import DurableLog, TaskHead
 from headrace.topics.log import Offsets, Output, TopicPartition
 from headrace.topology.topology import Topology
 
@@ -38,14 +40,6 @@ _PAGE_RECORDS = 10_000
 
 Cut: TypeAlias = int | Mapping[TopicPartition, int]
 """Where history ends and the topics go on: a time in milliseconds, or an offset for each partition of each input."""
-
-
-class SeedRows(Protocol):
-    """Results of a backfill."""
-
-    def rows(self, kind: RowKind, task: int | None = None) -> Iterable[ShuffleRow]:
-        """Returns rows of a kind, those of one task in their order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -99,7 +93,7 @@ def prepare_seed(topology: Topology, config: StreamsConfig, log: DurableLog, cut
 def commit_seed(
     seed: Seed,
     log: DurableLog,
-    results: SeedRows,
+    results: Iterable[ShuffleRow],
     *,
     with_outputs: bool = False,
     command: str = "",
@@ -123,40 +117,72 @@ def commit_seed(
             plan = ChangePlan(SEED, named, app.next_batch_id, details)
         app.begin(plan, description)
         begins = _internal_begins(layout, log)
-        for number, place in enumerate(layout.tasks):
-            memory = next(iter(results.rows(RowKind.MEMORY, number)), None)
-            if memory is None:
-                continue
-            positions = {target: {**seed.positions, **begins}[target] for target in layout.ranges(place)}
-            written = chain(
-                _written(results, RowKind.OUTPUT, number) if with_outputs else (),
-                _written(results, RowKind.CHANGELOG, number),
-            )
-            update = _updating(positions, memory, written)
-            if app.commit_task(place.name, layout.own_changelogs(place), update):
-                tell(f"task {place.name} is seeded")
-        app.commit({**seed.positions, **begins})
+        with TemporaryDirectory(prefix="headrace-seed-") as directory:
+            parts = {} if app.is_committed else _spool(results, Path(directory), with_outputs=with_outputs)
+            for number, part in sorted(parts.items()):
+                place = layout.tasks[number]
+                positions = {target: {**seed.positions, **begins}[target] for target in layout.ranges(place)}
+                if app.commit_task(place.name, layout.own_changelogs(place), part.updating(positions)):
+                    tell(f"task {place.name} is seeded")
+            app.commit({**seed.positions, **begins})
         app.finish(description)
 
 
-def _updating(positions: Offsets, memory: ShuffleRow, written: Written) -> Callable[[TaskHead], TaskUpdate]:
-    clock_ms = None if memory.timestamp >= NEVER else memory.timestamp
-    return lambda _head: TaskUpdate(
-        positions=positions, memory=memory.value or b"", next_clock_ms=clock_ms, written=written
-    )
+class _TaskPart:
+    """What is to be committed for one task, in a file until all of it is there."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._page: list[ShuffleRow] = []
+        self.memory: ShuffleRow | None = None
+
+    def add(self, row: ShuffleRow) -> None:
+        if row.kind == RowKind.MEMORY:
+            self.memory = row
+            return
+        if self._page and (row.topic != self._page[0].topic or len(self._page) >= _PAGE_RECORDS):
+            self.flush()
+        self._page.append(row)
+
+    def flush(self) -> None:
+        with self._path.open("ab") as file:
+            pickle.dump([tuple(row) for row in self._page], file)
+        self._page = []
+
+    def updating(self, positions: Offsets) -> Callable[[TaskHead], TaskUpdate]:
+        memory = self.memory
+        assert memory is not None, "a task that was run has left what it remembers"
+        clock_ms = None if memory.timestamp >= NEVER else memory.timestamp
+        return lambda _head: TaskUpdate(
+            positions=positions, memory=memory.value or b"", next_clock_ms=clock_ms, written=self._written()
+        )
+
+    def _written(self) -> Iterator[tuple[str, list[Output]]]:
+        with self._path.open("rb") as file:
+            while True:
+                try:
+                    page = [ShuffleRow(*row) for row in pickle.load(file)]
+                except EOFError:
+                    return
+                if page:
+                    yield page[0].topic, [_output(row) for row in page]
 
 
-def _written(results: SeedRows, kind: RowKind, task: int) -> Iterator[tuple[str, list[Output]]]:
-    """Returns records by topic, in pages."""
-    topic, page = "", list[Output]()
-    for row in results.rows(kind, task):
-        if page and (row.topic != topic or len(page) >= _PAGE_RECORDS):
-            yield topic, page
-            page = []
-        topic = row.topic
-        page.append((row.partition, row.timestamp, row.key, row.value, unpack_headers(row.headers)))
-    if page:
-        yield topic, page
+def _output(row: ShuffleRow) -> Output:
+    return row.partition, row.timestamp, row.key, row.value, unpack_headers(row.headers)
+
+
+def _spool(results: Iterable[ShuffleRow], directory: Path, *, with_outputs: bool) -> dict[int, _TaskPart]:
+    """Sorts results by task, in files: what a task remembers comes last, and is committed first."""
+    parts: dict[int, _TaskPart] = {}
+    for row in results:
+        if row.kind in (RowKind.CHANGELOG, RowKind.MEMORY) or (with_outputs and row.kind == RowKind.OUTPUT):
+            if row.task not in parts:
+                parts[row.task] = _TaskPart(directory / str(row.task))
+            parts[row.task].add(row)
+    for part in parts.values():
+        part.flush()
+    return parts
 
 
 def _inputs(layout: Layout) -> list[TopicPartition]:

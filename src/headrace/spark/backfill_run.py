@@ -18,13 +18,12 @@ from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow
 from headrace.batches.bounded_run import RESULTS, run_rounds
 from headrace.errors import ConfigError, StreamsError, TopologyError, describe_value
 from headrace.serdes import Serde
-from headrace.spark.bounded_frames import Frame, FrameShuffle
+from headrace.spark.bounded_frames import Frame, FrameShuffle, local_rows
 from headrace.spark.failures import reason
-from headrace.spark.input_rows import Columns, InputRows
+from headrace.spark.input_rows import InputRows
 from headrace.spark.output_rows import output_frame, sink_serdes
 from headrace.spark.shipping import check_shippable
-
-__all__ = ["BackfillRun", "Columns", "InputRows", "as_input_rows", "session_of"]
+from headrace.topics.log import TopicPartition
 
 
 def as_input_rows(inputs: Mapping[str, InputRows | DataFrame | None]) -> dict[str, InputRows | None]:
@@ -39,6 +38,13 @@ def as_input_rows(inputs: Mapping[str, InputRows | DataFrame | None]) -> dict[st
             raise ConfigError(message)
         found[topic] = InputRows(rows=given) if isinstance(given, DataFrame) else given
     return found
+
+
+def rows_before(
+    inputs: Mapping[str, InputRows | None], cut: int | Mapping[TopicPartition, int]
+) -> dict[str, InputRows | None]:
+    """Returns the rows of all topics before a cut."""
+    return {topic: None if rows is None else rows.before(topic, cut) for topic, rows in inputs.items()}
 
 
 def session_of(inputs: Mapping[str, InputRows | None]) -> SparkSession:
@@ -97,23 +103,14 @@ class BackfillRun:
         keys, values = sink_serdes(self._layout.topology, self._layout.config, topic)
         return output_frame(self._results, topic, (key_serde or keys, value_serde or values), schema)
 
-    def rows(self, kind: RowKind, task: int | None = None) -> Iterator[ShuffleRow]:
-        """Returns rows in the order in which tasks have made them, from one partition after the other."""
-        chosen = self._results.filter(F.col("kind") == int(kind))
-        if task is not None:
-            chosen = chosen.filter(F.col("task") == task).coalesce(1)
-        # An order over all would be one more shuffle: within its partition a task's rows are in order already.
+    def rows(self, *kinds: RowKind) -> Iterator[ShuffleRow]:
+        """Returns results of some kinds, all of a task in the order in which it has made them."""
+        chosen = self._results.filter(F.col("kind").isin([int(kind) for kind in kinds]))
         with _told():
-            for row in chosen.toLocalIterator():
-                found = ShuffleRow(*row)
-                yield found._replace(key=_bytes(found.key), value=_bytes(found.value), headers=_bytes(found.headers))
+            yield from local_rows(chosen)
 
     def close(self) -> None:
         self._shuffle.close()
-
-
-def _bytes(data: Any) -> bytes | None:
-    return None if data is None else bytes(data)
 
 
 @contextmanager

@@ -161,6 +161,25 @@ def _batch(rows: Sequence[ShuffleRow]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
+def local_rows(rows: DataFrame) -> Iterator[ShuffleRow]:
+    """Returns the rows of a data frame in this process, one partition after the other.
+
+    They come as batches in a column of bytes: row by row they would take many times as long.
+    """
+    for row in rows.mapInArrow(_as_blobs, "data binary").toLocalIterator(prefetchPartitions=True):
+        with pa.ipc.open_stream(row.data) as stream:
+            for batch in stream:
+                yield from map(ShuffleRow._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def _as_blobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["data"])
+
+
 # Any: what was packed is known to who unpacks it.
 @lru_cache(maxsize=2)
 def _unpacked(data: bytes) -> Any:

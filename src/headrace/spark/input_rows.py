@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa  # type: ignore[import-untyped]  # it has no annotations
@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, DateType, IntegralType, TimestampNTZTyp
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, did_you_mean
 from headrace.runtime.serde_defaults import key_serde, value_serde, writer
-from headrace.topics.log import Headers, Output
+from headrace.topics.log import Headers, Output, TopicPartition
 from headrace.topology.nodes import SourceNode
 from headrace.topology.topology import Topology
 
@@ -66,6 +66,22 @@ class InputRows:
                 message = f"backfill: the rows of '{topic}' have no column '{part}'{did_you_mean(part, known)}"
                 raise ConfigError(message)
         return InputRows(rows=self.rows, key=key, value=value, **found)
+
+    def before(self, topic: str, cut: int | Mapping[TopicPartition, int]) -> InputRows:
+        """Returns the rows before a time, or, if they name their partitions and offsets, before offsets."""
+        rows = self.resolved(topic)
+        if not isinstance(cut, Mapping):
+            kept = _milliseconds(rows.rows, topic, str(rows.timestamp)) < cut
+        elif rows.partition is None or rows.offset is None:
+            # Only who made the frame knows what is in it.
+            return rows
+        else:
+            partition, offset = F.col(_quoted(rows.partition)), F.col(_quoted(rows.offset))
+            kept = F.lit(False)  # noqa: FBT003 - a value
+            for (name, number), at in cut.items():
+                if name == topic:
+                    kept |= (partition == number) & (offset < at)
+        return replace(rows, rows=rows.rows.filter(kept))
 
 
 def _named(columns: Columns) -> Sequence[str]:
