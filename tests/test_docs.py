@@ -21,6 +21,8 @@ from tools.configuration_table import table
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+# Its code needs Spark in this process: see tests/spark/test_backfill_guide.py.
+ON_SPARK = ROOT / "docs" / "guide" / "backfill.md"
 # Their console blocks are run. Some start applications on Spark.
 SESSIONS = [
     pytest.param("README.md", marks=pytest.mark.spark),
@@ -57,8 +59,15 @@ def run(code: str, page: Path, lines_before: int, namespace: dict[str, object]) 
     return "".join(report)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page != ON_SPARK], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_code_of_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run_page(page, monkeypatch, tmp_path)
+
+
+def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Runs all blocks of a page in a directory of their own."""
     # Classes of a page need a module, for serdes and pickle look their types up there.
     module = ModuleType("snippets_of_" + page.stem)
     monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -43,7 +43,7 @@ class RowKind(IntEnum):
     CHANGELOG = 4
     """A record for a changelog, in partition and topic."""
     MEMORY = 5
-    """What a task remembers besides its stores, as the record of a task has it."""
+    """What a task remembers besides its stores, as the record of a task has it; its time is its next clock, or -1."""
 
 
 class ShuffleRow(NamedTuple):

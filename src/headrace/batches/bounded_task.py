@@ -31,6 +31,7 @@ from headrace.batches.task_runner import FIRST_PARTITION
 from headrace.runtime.collector_pause import collector_paused
 from headrace.runtime.global_task import make_global_task
 from headrace.runtime.memory import pack_memory, unpack_memory
+from headrace.runtime.punctuation import NEVER
 from headrace.runtime.task import Task
 from headrace.state import Engine, MemoryEngine, OverlayEngine, StoreBuilder
 from headrace.state.changes import Changes
@@ -256,7 +257,8 @@ class BoundedTask:
                     sent: list[ShuffleRow] = []
                     self._log(task, store, Changes(rows=dict(page)), sent)
                     yield sent
-            yield [self._output(RowKind.MEMORY, "", (None, task.next_wall_clock_ms, None, memory, ()))]
+            clock_ms = task.next_wall_clock_ms
+            yield [self._output(RowKind.MEMORY, "", (None, -1 if clock_ms == NEVER else clock_ms, None, memory, ()))]
         if self._job.keeps_state:
             for number, builder in enumerate(self._builders):
                 for page in _pages(task.engines()[builder.name]):

@@ -30,7 +30,6 @@ from headrace.change.rows import read_pages
 from headrace.change.stopped import TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
-from headrace.runtime.punctuation import NEVER
 from headrace.topics.journal import DurableLog, TaskHead
 from headrace.topics.log import Offsets, Output, TopicPartition
 from headrace.topology.topology import Topology
@@ -152,7 +151,7 @@ class _TaskPart:
     def updating(self, positions: Offsets) -> Callable[[TaskHead], TaskUpdate]:
         memory = self.memory
         assert memory is not None, "a task that was run has left what it remembers"
-        clock_ms = None if memory.timestamp >= NEVER else memory.timestamp
+        clock_ms = None if memory.timestamp < 0 else memory.timestamp
         return lambda _head: TaskUpdate(
             positions=positions, memory=memory.value or b"", next_clock_ms=clock_ms, written=self._written()
         )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from headrace.errors import MissingDependencyError
+
 if TYPE_CHECKING:
     from headrace.backfill import Backfill, backfill
     from headrace.spark.input_rows import InputRows
@@ -22,6 +24,12 @@ __all__ = ["Backfill", "InputRows", "backfill"]
 def __getattr__(name: str) -> Any:
     """Loads what users ask for when they do: micro-batches need nothing of it."""
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        try:
+            return getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("headrace"):
+                raise
+            message = f"data frames need the package '{error.name}'; run `pip install 'headrace[frames]'`"
+            raise MissingDependencyError(message) from error
     message = f"module '{__name__}' has no attribute '{name}'"
     raise AttributeError(message)
