@@ -59,11 +59,9 @@ def run(code: str, page: Path, lines_before: int, namespace: dict[str, object]) 
     return "".join(report)
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if page != ON_SPARK], ids=lambda page: str(page.relative_to(ROOT))
-)
-def test_code_of_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    run_page(page, monkeypatch, tmp_path)
+@pytest.mark.parametrize("name", [name for name in NAMES if ROOT / name != ON_SPARK])
+def test_code_of_the_page_runs(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    run_page(ROOT / name, monkeypatch, tmp_path)
 
 
 def run_page(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
