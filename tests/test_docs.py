@@ -30,7 +30,7 @@ SESSIONS = [
     "docs/sql/user-functions.md",
 ]
 # They make a Spark session, as a user does: a process can have only one.
-ON_SPARK = ("docs/guide/dataframes.md",)
+ON_SPARK = ("docs/guide/backfill.md", "docs/guide/dataframes.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# (\w+\.py)\n")

@@ -156,7 +156,7 @@ class LiveTask:
         engines = self.task.engines()
         changes = {store: each for store, engine in engines.items() if (each := engine.changes())}
         changelogs = self._changelog_records(changes)
-        clocks = self._clocks()
+        clocks = unlogged_rows(self.task, self._place)
         memory = pack_memory(self.task.remember(), clocks, self._samples)
         self.task.forget_volatile()
         if self._copy is not None and not self._copy.is_untouched():
@@ -187,15 +187,6 @@ class LiveTask:
             if records:
                 found.append((topic, records))
         return found
-
-    def _clocks(self) -> dict[str, dict[bytes, bytes]]:
-        clocks = {}
-        for name in self._place.changelogs:
-            store, engine = self.task.stores[name], self.task.engines()[name]
-            rows = {row: data for row in store.unlogged_rows if (data := engine.get(row)) is not None}
-            if rows:
-                clocks[name] = rows
-        return clocks
 
     def obsolete(self) -> dict[TopicPartition, int]:
         """Returns offsets before which changelogs have only rows that have expired; mostly nothing.
@@ -261,3 +252,14 @@ class LiveTask:
                     with suppress(ProcessorStateError):
                         self._copy.write()
                 self._copy.close()
+
+
+def unlogged_rows(task: Task, place: TaskPlace) -> dict[str, dict[bytes, bytes]]:
+    """Returns the rows of a task's stores that no changelog has, by store: clocks and counters."""
+    found = {}
+    for name in place.changelogs:
+        store, engine = task.stores[name], task.engines()[name]
+        rows = {row: data for row in store.unlogged_rows if (data := engine.get(row)) is not None}
+        if rows:
+            found[name] = rows
+    return found

@@ -286,7 +286,7 @@ class TaskRunner:
         reader = layout.edges[topic]
         return [
             EdgeBlob(str(TaskId(reader, partition)), topic, place.name, sequence, blob)
-            for partition, part in spread(Topic(topic, layout.partitions[topic]), outputs, _FIRST_PARTITION)
+            for partition, part in spread(Topic(topic, layout.partitions[topic]), outputs, FIRST_PARTITION)
             for sequence, blob in enumerate(pack_all(part))
         ]
 
@@ -347,7 +347,8 @@ class _FirstPartition(Sticky):
         return 0
 
 
-_FIRST_PARTITION = _FirstPartition(0)
+FIRST_PARTITION = _FirstPartition(0)
+"""Where records without a key go over an edge."""
 
 
 def _task_id(name: str) -> TaskId:

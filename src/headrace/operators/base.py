@@ -130,6 +130,10 @@ class Node(Protocol):
         """Returns an edge that gathers records and forwards each with the value that ``answer`` gives for it."""
         ...
 
+    def on_end(self, action: Callable[[], None]) -> None:
+        """Registers what emits all that waits for a later record, when there will be none."""
+        ...
+
     def drop(self) -> None:
         """Counts a record that Kafka Streams would drop with a warning."""
         ...

@@ -82,6 +82,9 @@ class NodeContext:
     def in_batches(self, answer: Callable[[list[BatchRecord]], Sequence[Any]], max_records: int) -> Edge:
         return self._lowering.waiting_behind(self._name).gathering(answer, max_records, self.forward, self.fail)
 
+    def on_end(self, action: Callable[[], None]) -> None:
+        self._state.on_end(action)
+
     def drop(self) -> None:
         self._state.drop()
         self._state.count_at("dropped", self._name)

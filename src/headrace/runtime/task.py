@@ -277,6 +277,18 @@ class Task:
                 raise ProcessorStateError(message) from error
             store.position.update(self.consumed)
 
+    @by_own_clock
+    def close_windows(self) -> None:
+        """Emits what waits for a later record, because none will come: windows, suppressed changes, lonely records.
+
+        To be followed by ``close``: what was late before would not be late any more.
+        """
+        self.commit()
+        for action in self.state.end_actions:
+            action()
+            self._commit_needed = True
+            self.commit()
+
     def forget_volatile(self) -> None:
         """Makes stores forget what they keep in memory only, so that a task that starts anew now would go on alike."""
         for store in self.state.stores.values():

@@ -57,6 +57,7 @@ class TaskState:
 
     __slots__ = (
         "_close_actions",
+        "_end_actions",
         "_global_stores",
         "_init_actions",
         "_now",
@@ -150,6 +151,7 @@ class TaskState:
         self._global_stores = host.global_stores
         self._init_actions: list[tuple[str, Callable[[], None]]] = []
         self._close_actions: list[tuple[str, Callable[[], None]]] = []
+        self._end_actions: list[Callable[[], None]] = []
 
     @property
     def raw_at_hand(self) -> Raw:
@@ -309,9 +311,18 @@ class TaskState:
     def on_close(self, node: str, action: Callable[[], None]) -> None:
         self._close_actions.append((node, action))
 
+    def on_end(self, action: Callable[[], None]) -> None:
+        self._end_actions.append(action)
+
+    @property
+    def end_actions(self) -> list[Callable[[], None]]:
+        """What emits all that waits for a later record, from the sources down."""
+        return self._end_actions
+
     def reverse_actions(self) -> None:
         self._init_actions.reverse()
         self._close_actions.reverse()
+        self._end_actions.reverse()
 
     def run_init_actions(self) -> None:
         """Initialises the processors, from the sources down."""

@@ -1,4 +1,4 @@
-"""Spark as the executor of micro-batches, and the only home of pyspark.
+"""Spark: the executor of micro-batches, the front door for those who work with data frames, and the home of pyspark.
 
 | module | what it is about |
 |---|---|
@@ -9,26 +9,47 @@
 | `assignment`, `placement`, `standby_job`, `cluster` | slots on executors, and copies on others |
 | `context`, `masters`, `jvm`, `java`, `scratch`, `cache` | Spark itself: settings, Java, directories |
 | `jvm_log`, `jvm_output` | what the JVM has to say, and who sees it |
-| `daemon`, `worker_start` | Python workers, and what they are forked from |
+| `daemon`, `worker_start`, `worker_garbage` | Python workers, and what they are forked from |
 | `class_archive`, `later_archive`, `prepare` | the archive that lets the JVM start fast |
+| `session`, `backfill_run`, `bounded_frames`, `input_rows`, `output_rows` | backfills over data frames |
+
+``dataframes`` is the data source for topics and tables.
 """
+
+from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from headrace.errors import MissingDependencyError
+
 if TYPE_CHECKING:
+    from headrace.backfill import Backfill, backfill
     from headrace.spark.dataframes.catalogue import tables
     from headrace.spark.dataframes.source import register
+    from headrace.spark.input_rows import InputRows
 
-__all__ = ["register", "tables"]
+__all__ = ["Backfill", "InputRows", "backfill", "register", "tables"]
 
-# Loaded when they are asked for: the engine needs neither pyarrow nor what lies above it.
-_LAZY = {"register": "headrace.spark.dataframes.source", "tables": "headrace.spark.dataframes.catalogue"}
+_HOMES = {
+    "Backfill": "headrace.backfill",
+    "InputRows": "headrace.spark.input_rows",
+    "backfill": "headrace.backfill",
+    "register": "headrace.spark.dataframes.source",
+    "tables": "headrace.spark.dataframes.catalogue",
+}
 
 
 # Any: whatever the name stands for.
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+    """Loads what users ask for when they do: micro-batches need nothing of it."""
+    if name in _HOMES:
+        try:
+            return getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("headrace"):
+                raise
+            message = f"data frames need the package '{error.name}'; run `pip install 'headrace[dataframes]'`"
+            raise MissingDependencyError(message) from error
     message = f"module '{__name__}' has no attribute '{name}'"
     raise AttributeError(message)
