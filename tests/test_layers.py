@@ -29,6 +29,7 @@ LAYERS = (
     {"query"},
     {"web"},
     {"app"},
+    {"clients"},
     {"change"},
     {"sql"},
     {"registry_server"},
@@ -53,7 +54,7 @@ HOMES = {
     ),
     "sortedcontainers": ("state",),
     # Named for type checkers only, which bring it along.
-    "typing_extensions": ("processor",),
+    "typing_extensions": ("processor", "timestamps"),
     "lmdb": ("state.disk", "topics.embedded"),
     "rocksdict": ("state.rocksdb",),
     # The client of the log, and the clients of the schema registry.

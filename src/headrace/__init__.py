@@ -141,13 +141,16 @@ from headrace.windows import (
 
 if TYPE_CHECKING:
     from headrace.app import Streams, StreamsState
+    from headrace.clients import Consumer, Producer
     from headrace.topics.embedded import EmbeddedLog
 
 __version__ = "0.1.0"
 
 # Loaded when they are asked for: what runs an application needs more packages than what describes it.
 _LAZY = {
+    "Consumer": "headrace.clients",
     "EmbeddedLog": "headrace.topics.embedded",
+    "Producer": "headrace.clients",
     "Streams": "headrace.app",
     "StreamsState": "headrace.app",
 }
@@ -172,6 +175,7 @@ __all__ = [
     "ConfigError",
     "Consumed",
     "ConsumedRecord",
+    "Consumer",
     "DeadLetter",
     "DefaultProductionExceptionHandler",
     "DeserializationError",
@@ -213,6 +217,7 @@ __all__ = [
     "ProcessorStateError",
     "ProcessorWrapper",
     "Produced",
+    "Producer",
     "ProductionError",
     "PunctuationType",
     "Record",
