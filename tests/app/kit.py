@@ -35,7 +35,7 @@ class FakeEngine:
         directory: Path,
         keep_open: Sequence[int] = (),
     ) -> None:
-        self.log, self.directory = log, directory
+        self.config, self.log, self.directory = config, log, directory
         self.runs: list[bool] = []
         self.paused: list[bool] = []
         self.is_stopped = False

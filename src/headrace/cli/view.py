@@ -18,7 +18,7 @@ from headrace.app.signals import closing_on_signals
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import note, plural
 from headrace.cli.settings import read_settings, settings_options
-from headrace.cli.targets import load_topology, short_name
+from headrace.cli.targets import load_config, load_topology
 from headrace.config import StreamsConfig
 from headrace.errors import UnknownTopicError
 from headrace.query.metadata import HostInfo
@@ -88,16 +88,12 @@ def view(
       headrace view shop.orders:build --name two --set num.standby.replicas=1
     """
     settings = places.settings() | read_settings(config_file, assignments)
-    if application_id is not None:
-        settings["application.id"] = application_id
-    elif not {"application.id", "application_id"} & settings.keys():
-        settings["application.id"] = short_name(target)
     if standbys is not None:
         settings["num.standby.replicas"] = standbys
     if heartbeat * 2 > lease:
         message = f"--lease must be at least twice --heartbeat; they are {lease:g} and {heartbeat:g} seconds"
         raise click.UsageError(message)
-    config = StreamsConfig.of(settings)
+    config = load_config(target, settings, application_id)
     topology = load_topology(target, config)
     if server is None and config.http_listen is not None:
         server = "headrace.web.views:serve"

@@ -59,7 +59,11 @@ def demo(seconds: float, rate: float, config_file: Path | None, assignments: tup
     needs Java 17 or newer and the extra 'headrace[spark]'.
     """
     with _directory(keep=keep) as directory:
-        settings = {"application.id": _APPLICATION, **_console(), **read_settings(config_file, assignments)}
+        settings = {
+            "application.id": _APPLICATION,
+            **_console(),
+            **read_settings(config_file, assignments, with_environment=False),
+        }
         config = StreamsConfig.of({**settings, "state.dir": str(directory), "log.dir": str(directory / "log")})
         log = open_log(config)
         try:
