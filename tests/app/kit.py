@@ -46,8 +46,8 @@ class FakeEngine:
         for action in actions:
             self._actions.put(action)
 
-    def run(self, *, available_now: bool = False) -> None:
-        self.runs.append(available_now)
+    def run(self, *, until_end: bool = False) -> None:
+        self.runs.append(until_end)
         while (action := self._actions.get(timeout=SOON)) is not None:
             action(self._listener)
 

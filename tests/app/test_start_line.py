@@ -92,7 +92,7 @@ def test_run_shows_its_start(terminal: Terminal, place: Path) -> None:
         seen.set()
 
     streams = application(place, Engines(show, started, END))
-    streams.run(available_now=True)
+    streams.run(until_end=True)
     assert seen.is_set()
     assert terminal.lines()[0].startswith(f"{streams.config.application_id}: ")
     assert terminal.getvalue().endswith("\r\x1b[K")

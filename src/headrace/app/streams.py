@@ -144,10 +144,10 @@ class Streams(Queries):
         check_callback("a batch listener", listener, "(batch)")
         self._batch_listeners.append(listener)
 
-    def start(self, *, available_now: bool = False) -> Self:
+    def start(self, *, until_end: bool = False) -> Self:
         """Checks everything that can be checked, then starts to run in another thread, and returns.
 
-        With ``available_now`` the application stops by itself when it has processed what is in its input topics now.
+        With ``until_end`` the application stops by itself when it has processed what is in its input topics now.
         An error that is raised here has changed nothing: do what it says and start again.
         """
         with self._exclusively("start()"):
@@ -156,14 +156,14 @@ class Streams(Queries):
             self._serving.check()
             self._opened = Opened.by(self._topology, self._config, self._log)
             try:
-                self._launch(make_engine, self._opened, available_now=available_now)
+                self._launch(make_engine, self._opened, until_end=until_end)
             except BaseException:
                 self._serving.close()
                 self._opened.close()
                 raise
         return self
 
-    def _launch(self, make_engine: EngineFactory, opened: Opened, *, available_now: bool) -> None:
+    def _launch(self, make_engine: EngineFactory, opened: Opened, *, until_end: bool) -> None:
         engine = make_engine(
             self._topology,
             self._config,
@@ -183,19 +183,19 @@ class Streams(Queries):
         self._started_ms = _now_ms()
         # Not a daemon: a program that forgets to wait must not kill its engine in the middle of a batch.
         name = f"headrace-{self._config.application_id}"
-        thread = threading.Thread(target=self._live, args=(engine, opened, available_now), name=name, daemon=False)
+        thread = threading.Thread(target=self._live, args=(engine, opened, until_end), name=name, daemon=False)
         try:
             thread.start()
         except RuntimeError as error:
             self._end(opened, error)
             raise
 
-    def _live(self, engine: Engine, opened: Opened, available_now: bool) -> None:  # noqa: FBT001 - a thread's target
+    def _live(self, engine: Engine, opened: Opened, until_end: bool) -> None:  # noqa: FBT001 - a thread's target
         failure: BaseException | None = None
         try:
             while not self._stopping.is_set:
                 try:
-                    self._run_once(engine, available_now=available_now)
+                    self._run_once(engine, until_end=until_end)
                     break
                 except Exception as error:
                     if not self._goes_on_after(error):
@@ -204,9 +204,9 @@ class Streams(Queries):
             failure = error
         self._end(opened, failure)
 
-    def _run_once(self, engine: Engine, *, available_now: bool) -> None:
-        engine.run(available_now=available_now)
-        if not available_now and not self._stopping.is_set:
+    def _run_once(self, engine: Engine, *, until_end: bool) -> None:
+        engine.run(until_end=until_end)
+        if not until_end and not self._stopping.is_set:
             message = (
                 f"application '{self._config.application_id}': the engine has stopped, and nobody has asked it to; "
                 "look at its log, and start again"
@@ -310,7 +310,7 @@ class Streams(Queries):
             raise self._failure
         return True
 
-    def run(self, *, available_now: bool = False) -> None:
+    def run(self, *, until_end: bool = False) -> None:
         """Starts, and waits for the end. SIGINT and SIGTERM close the application cleanly, a second Ctrl-C at once.
 
         Handlers of signals belong to the main thread: in another one they are left alone. On a terminal a line says
@@ -318,7 +318,7 @@ class Streams(Queries):
         """
         with closing_on_signals(self.close) as received, start_line(self._config.application_id, self._is_starting):
             try:
-                self.start(available_now=available_now)
+                self.start(until_end=until_end)
             except IllegalStateError:
                 if received and self.state is StreamsState.NOT_RUNNING:
                     return

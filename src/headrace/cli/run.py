@@ -89,7 +89,7 @@ def _run(
     with RunProgress(config.application_id, quiet=quiet, as_json=as_json) as progress:
         streams.add_batch_listener(progress.on_batch)
         streams.set_state_listener(_telling_address(streams, progress, quiet=quiet))
-        streams.run(available_now=until_end)
+        streams.run(until_end=until_end)
     if not quiet:
         note(progress.summary())
 
