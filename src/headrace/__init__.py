@@ -56,6 +56,7 @@ from headrace.errors import (
     TopologyError,
     UnknownStateStoreError,
     UnsupportedOperationError,
+    did_you_mean,
 )
 from headrace.handlers import (
     DeadLetter,
@@ -159,7 +160,8 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     home = _LAZY.get(name)
     if home is None:
-        message = f"module 'headrace' has no attribute '{name}'"
+        hint = did_you_mean(name.removeprefix("Kafka").replace("Exception", "Error"), __all__)
+        message = f"module 'headrace' has no attribute '{name}'{hint}"
         raise AttributeError(message)
     return getattr(import_module(home), name)
 

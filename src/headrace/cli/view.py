@@ -36,6 +36,9 @@ _LOOK_S = 0.5
 @click.option(
     "--name", metavar="NAME", help="Name of this process; its folder bears it. [default: view]", default="view"
 )
+@click.option(
+    "--http", metavar="HOST:PORT", help="Serve stores, metrics and the console there; the same as http.listen."
+)
 @click.option("--standbys", type=click.IntRange(min=0), metavar="NUMBER", help="Further copies of each partition.")
 @click.option("--advertise", metavar="HOST:PORT", help="Where others reach this process. [default: where it serves]")
 @click.option(
@@ -67,6 +70,7 @@ def view(
     config_file: Path | None,
     assignments: tuple[str, ...],
     name: str,
+    http: str | None,
     standbys: int | None,
     advertise: str | None,
     server: str | None,
@@ -85,9 +89,11 @@ def view(
 
     \b
       headrace view shop.orders:build --name one --set num.standby.replicas=1
-      headrace view shop.orders:build --name two --set num.standby.replicas=1
+      headrace view shop.orders:build --name two --set num.standby.replicas=1 --http localhost:8080
     """
     settings = places.settings() | read_settings(config_file, assignments)
+    if http is not None:
+        settings["http.listen"] = http
     if standbys is not None:
         settings["num.standby.replicas"] = standbys
     if heartbeat * 2 > lease:
