@@ -30,6 +30,7 @@ class Report:
     state_rows: int = 40
     dropped: int = 0
     late: int = 2
+    changelogged: int = 40
     phases: Mapping[str, float] = field(default_factory=lambda: {"run": 10.0})
 
 
@@ -59,7 +60,7 @@ def test_run_until_the_end(headrace: Command, log: EmbeddedLog, engines: Start) 
     assert made.one.runs == [True]
     assert made.one.directory.name == "word_count"
     assert "word_count: running\n" in done.err
-    assert "word_count: 1,200 records read, 300 written, 2 late, 1 micro-batch in" in done.err
+    assert "word_count: 1,200 records read, 300 written, 40 to changelogs, 2 late, 1 micro-batch in" in done.err
     assert done.out == ""
 
 

@@ -17,13 +17,14 @@ class Counts:
         self._started = time.monotonic()
         self._recent: deque[tuple[float, int]] = deque(maxlen=1_000)
         self.last: Batch | None = None
-        self.batches = self.records_in = self.records_out = self.dropped = self.late = 0
+        self.batches = self.records_in = self.records_out = self.changelogged = self.dropped = self.late = 0
 
     def add(self, batch: Batch) -> None:
         self.last = batch
         self.batches += 1
         self.records_in += batch.records_in
         self.records_out += batch.records_out
+        self.changelogged += batch.changelogged
         self.dropped += batch.dropped
         self.late += batch.late
         self._recent.append((time.monotonic(), batch.records_in))

@@ -83,7 +83,8 @@ class RunProgress:
     def summary(self) -> str:
         """Returns what was done, for the end."""
         counts = self._counts
-        rest = [f"{count:,} {what}" for count, what in ((counts.dropped, "dropped"), (counts.late, "late")) if count]
+        others = ((counts.changelogged, "to changelogs"), (counts.dropped, "dropped"), (counts.late, "late"))
+        rest = [f"{count:,} {what}" for count, what in others if count]
         parts = [f"{plural(counts.records_in, 'record')} read", f"{counts.records_out:,} written", *rest]
         return f"{self._application}: {', '.join(parts)}, {counts.micro_batches} in {counts.seconds:.1f} s"
 
