@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +185,39 @@ def test_error_names_node_function_and_record(stand: Stand, caplog: pytest.LogCa
     assert (raised.value.node, raised.value.topic, raised.value.offset) == ("invert", "in", 1)
     assert "On the worker" in raised.value.__cause__.__notes__[0]
     assert stand.read("out") == []
+
+
+def test_failure_is_told_while_other_tasks_go_on(stand: Stand, tmp_path: Path) -> None:
+    stand.topic("in", partitions=2)
+    stand.log.append("in", [(0, 5, b"a", b"0", ()), (1, 5, b"b", b"1", ())])
+    told = tmp_path / "told"
+
+    class Telling(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.write_text(record.getMessage())
+
+    def invert(value: int) -> float:
+        # The other task ends only when the failure was told, or after half a minute, which is too late.
+        deadline = time.monotonic() + 30
+        while value and not told.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if value and not told.exists():
+            (tmp_path / "too late").touch()
+        return 1 / value
+
+    def build(builder: StreamsBuilder) -> None:
+        builder.stream("in").map_values(invert, name="invert").to("out")
+
+    telling = Telling()
+    logging.getLogger("headrace.app.failing").addHandler(telling)
+    try:
+        running = stand.streams(build).start(until_end=True)
+        with pytest.raises(ProcessingError, match="node 'invert' failed"):
+            running.wait(LONG)
+    finally:
+        logging.getLogger("headrace.app.failing").removeHandler(telling)
+    assert "node 'invert' failed for the record at in-0 offset 0" in told.read_text()
+    assert not (tmp_path / "too late").exists()
 
 
 def test_workers_leave_failures_to_the_driver(caplog: pytest.LogCaptureFixture) -> None:

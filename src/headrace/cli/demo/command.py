@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 
 from headrace.app.places import open_log
+from headrace.app.progress import Counts
 from headrace.app.signals import closing_on_signals
 from headrace.app.streams import Streams
-from headrace.cli.counts import Counts
 from headrace.cli.demo.results import Results
 from headrace.cli.demo.show import Show
 from headrace.cli.demo.tills import Tills
