@@ -252,6 +252,13 @@ class StreamsConfig:
         default=None, repr=False, metadata={"setting": Setting("http.token", Kind.TEXT, optional=True)}
     )
     """What every request must send as ``Authorization: Bearer …``; None lets everybody ask who can reach the port."""
+    http_formatter: Callable[[Any], Any] | None = setting(
+        None, "http.formatter", Kind.FUNCTION, optional=True, call="(value)"
+    )
+    """Shows keys and values over HTTP and in the console that JSON does not have: returns what JSON has instead.
+
+    Of its answers ``NotImplemented`` leaves a value to Headrace, which shows the attributes of an object.
+    """
     http_tls_certificate: str | os.PathLike[str] | None = setting(
         None, "http.tls.certificate", Kind.PATH, optional=True
     )
