@@ -14,6 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 # A line may import only from itself and the lines above it.
 LAYERS = (
     {"errors", "arguments", "detached", "durations", "hints", "private_directory", "signatures", "settings", "config"}
+    | {"client_settings", "named_objects"}
     | {"record", "timestamps", "serdes", "tabular", "windows", "handlers"},
     {"topics"},
     {"state"},
@@ -30,6 +31,7 @@ LAYERS = (
     {"query"},
     {"web"},
     {"app"},
+    {"clients"},
     {"change"},
     {"backfill"},
     {"sql"},
@@ -58,7 +60,7 @@ HOMES = {
     ),
     "sortedcontainers": ("state",),
     # Named for type checkers only, which bring it along.
-    "typing_extensions": ("processor",),
+    "typing_extensions": ("processor", "timestamps"),
     "lmdb": ("state.disk", "topics.embedded"),
     "rocksdict": ("state.rocksdb",),
     # The client of the log, and the clients of the schema registry.

@@ -67,7 +67,7 @@ def test_missing_topic_changes_nothing_and_the_start_can_be_repeated(tmp_path: P
     log = open_log(config(tmp_path))
     log.create_topic("in")
     log.close()
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
 
 
@@ -214,7 +214,7 @@ def test_positions_that_a_reset_has_left(place: Path) -> None:
 
 
 def ran(place: Path) -> None:
-    streams = application(place, Engines(END)).start(available_now=True)
+    streams = application(place, Engines(END)).start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
 
 
@@ -286,4 +286,4 @@ def test_the_name_of_another_program_that_has_left_state_is_refused(place: Path)
         application(place, Engines(END)).start()
     with EmbeddedLog(place / "log", sync="none") as log:
         reset_application(config(place), log, ["app-counts-changelog"])
-    application(place, Engines(END)).start(available_now=True).wait()
+    application(place, Engines(END)).start(until_end=True).wait()

@@ -121,13 +121,13 @@ def test_handler_of_ones_own_may_close(place: Path) -> None:
 
 def test_handlers_come_back_after_a_run_that_ends_by_itself(place: Path) -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    application(place, Engines(started, END)).run(available_now=True)
+    application(place, Engines(started, END)).run(until_end=True)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
 def test_run_in_another_thread_leaves_signals_alone(place: Path) -> None:
     streams = application(place, Engines(started, END))
-    thread = threading.Thread(target=streams.run, kwargs={"available_now": True})
+    thread = threading.Thread(target=streams.run, kwargs={"until_end": True})
     thread.start()
     thread.join(SOON)
     assert streams.state is StreamsState.NOT_RUNNING

@@ -279,13 +279,13 @@ def test_an_engine_that_is_to_do_what_is_available_ends_with_it(bench: Bench) ->
     bench.write("in", *(("a", 1, number) for number in range(5)), partition=0)
     listener = Listener()
     engine = engine_on(bench, listener)
-    engine.run(available_now=True)
+    engine.run(until_end=True)
     assert bench.read("out")[-1] == ("a", 5)
     assert listener.started == 1
     metrics = engine.metrics()
     assert (metrics["records-consumed-total"], metrics["lag"]) == (5, 0)
     # It can be run again, and finds nothing.
-    engine.run(available_now=True)
+    engine.run(until_end=True)
     assert len(bench.read("out")) == 5
 
 

@@ -34,6 +34,10 @@ def settle(copy: WorkingCopy, offset: int, **rows: str | None) -> None:
     copy.settle({"store": Changes(rows=changes)}, {"store": Applied("topic", offset)})
 
 
+def written(copy: WorkingCopy) -> int:
+    return copy.engine("store").base.count()
+
+
 def content(copy: WorkingCopy) -> dict[bytes, bytes]:
     return dict(copy.engine("store").scan())
 
@@ -54,7 +58,7 @@ def test_rows_are_seen_at_once_and_written_later(tmp_path: Path, kind: Kind) -> 
     settle(copy, 2, a="1", b="2")
     settle(copy, 3, a="3")
     assert content(copy) == {b"a": b"3", b"b": b"2"}
-    assert copy.rows() == 0
+    assert written(copy) == 0
     copy.close()
     # Nothing was written, neither rows nor how far they reach.
     assert on_disk(tmp_path / "0_0", kind) == ({}, -1)
@@ -74,12 +78,12 @@ def test_rows_are_written_when_they_are_many(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(working_copy, "_LASTING", working_copy._LASTING._replace(rows=3))
     copy = opened(tmp_path / "0_0")
     settle(copy, 3, a="1", b="2", c="3")
-    assert copy.rows() == 0
+    assert written(copy) == 0
     # The same rows again are no more of them.
     settle(copy, 4, a="2")
-    assert copy.rows() == 0
+    assert written(copy) == 0
     settle(copy, 5, d="4")
-    assert copy.rows() == 4
+    assert written(copy) == 4
     copy.close()
     assert on_disk(tmp_path / "0_0")[1] == 5
 
@@ -91,10 +95,10 @@ def test_rows_are_written_when_time_has_passed(tmp_path: Path, monkeypatch: pyte
     settle(copy, 1, a="1")
     now += 9
     settle(copy, 2, a="2")
-    assert copy.rows() == 0
+    assert written(copy) == 0
     now += 2
     settle(copy, 3, b="3")
-    assert copy.rows() == 2
+    assert written(copy) == 2
     copy.close()
 
 
@@ -105,7 +109,7 @@ def test_what_changes_again_soon_is_written_once(tmp_path: Path, kind: Kind) -> 
         settle(copy, number, a=str(number), **{f"short-{number}": "x"})
         settle(copy, number, **{f"short-{number}": None})
     copy.write()
-    assert copy.rows() == 1
+    assert written(copy) == 1
     copy.close()
     assert on_disk(tmp_path / "0_0", kind) == ({b"a": b"99"}, 99)
 

@@ -133,7 +133,7 @@ def test_record_that_the_broker_refuses_is_explained(stand: Stand) -> None:
     stand.topic("in")
     stand.topic("out", max_message_bytes="1000")
     stand.write("in", ("a", token_hex(5000), 1))
-    streams = stand.streams(copy).start(available_now=True)
+    streams = stand.streams(copy).start(until_end=True)
     with pytest.raises(TopicError, match=r"too large .* writing to topic 'out' .* raise 'max\.message\.bytes'"):
         streams.wait(LONG)
     assert stand.read("out") == []

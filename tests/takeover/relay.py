@@ -183,7 +183,7 @@ class Relay:
         take_over(topology, config, self._log, found)
         streams = Streams(topology, config, log=self._log, engine=local_engine)
         if seconds is None:
-            streams.run(available_now=True)
+            streams.run(until_end=True)
         else:
             with streams:
                 time.sleep(self._chance.uniform(0.2, seconds))
@@ -202,7 +202,7 @@ class Relay:
         """Lets Headrace, which has an application, read everything."""
         application = runner.application
         config = application.config(self._log.bootstrap_servers, self._directory / "headrace")
-        Streams(application.topology(config), config, log=self._log, engine=local_engine).run(available_now=True)
+        Streams(application.topology(config), config, log=self._log, engine=local_engine).run(until_end=True)
 
     def run(self, say: Callable[[str], None] = lambda _: None) -> Figures:
         """Java, Headrace, Java, which is killed, Headrace, and Java to the end; some topologies stay in Headrace."""

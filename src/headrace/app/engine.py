@@ -21,8 +21,8 @@ BatchListener: TypeAlias = Callable[[Batch], object]
 class Engine(Protocol):
     """Runs one topology."""
 
-    def run(self, *, available_now: bool = False) -> None:
-        """Returns after ``stop``, at once if that came first, or with ``available_now`` at the end of the input.
+    def run(self, *, until_end: bool = False) -> None:
+        """Returns after ``stop``, at once if that came first, or with ``until_end`` at the end of the input.
 
         Raises what it failed of; then it may be called again and goes on from the last commit.
         """

@@ -38,7 +38,7 @@ def _wall_clock_ms() -> int:
 
 
 class Planner:
-    """Plans what a running application does: everything as it comes, or with ``available_now`` what is there now."""
+    """Plans what a running application does: everything as it comes, or with ``until_end`` what is there now."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Planner:
         log: TopicLog,
         state: JournalState,
         *,
-        available_now: bool = False,
+        until_end: bool = False,
         clock: Callable[[], int] = _wall_clock_ms,
         is_outdated: Callable[[], bool] | None = None,
     ) -> None:
@@ -72,7 +72,7 @@ class Planner:
         self._written, self._internal = _own_topics(layout)
         # Blobs cross edges in the batch that sends them, so inputs that meet behind an edge are read to a common time.
         self._common_time = layout.depth > 1 or bool(self._internal)
-        self._ends: Offsets | None = self._ends_of_others() if available_now else None
+        self._ends: Offsets | None = self._ends_of_others() if until_end else None
         self._idle_ms = config.max_task_idle // timedelta(milliseconds=1)
         self._incomplete: dict[str, float] = {}
         self._statuses: dict[str, TaskStatus] = dict(state.tasks)

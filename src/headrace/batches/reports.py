@@ -52,7 +52,11 @@ class TaskReport:
     written: int = 0
     """Records that it has written to topics; changelogs do not count."""
     rows: int = 0
-    """Rows in its stores."""
+    """Rows in its stores: keys, windows, sessions or versions."""
+    offsets: int = 0
+    """By how much its positions have moved: its records, and gaps between them."""
+    changelogged: int = 0
+    """Records that it has written to changelogs."""
     seconds: float = 0.0
     """How long it took, of which ``opening`` until the task was open: its state restored, and ready to commit."""
     opening: float = 0.0
@@ -117,6 +121,8 @@ class BatchReport:
     late: int
     phases: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds by phase: wait, run, publish."""
+    changelogged: int = 0
+    """Records that were written to changelogs."""
     tasks: Sequence[TaskReport] = ()
     """What each task that had something to do has reported."""
 
@@ -145,5 +151,6 @@ class BatchReport:
             int(counters.get("dropped-records-total", 0)),
             int(counters.get("late-records-total", 0)),
             phases,
+            sum(report.changelogged for report in reports),
             tuple(replace(each, receipt=None) for each in reports),
         )

@@ -190,12 +190,12 @@ class ApplicationRun:
         self, plan: Plan, reports: list[TaskReport], duration_ms: float, phases: dict[str, float]
     ) -> BatchReport:
         self._rows.update({report.task: report.rows for report in reports})
-        records = sum(report.records for report in reports)
+        passed = sum(report.offsets for report in reports)
         return BatchReport.of(
             plan.batch_id,
             reports,
             duration_ms=duration_ms,
-            lag=max(0, self._planner.lag - records),
+            lag=max(0, self._planner.lag - passed),
             state_rows=sum(self._rows.values()),
             phases=phases,
         )

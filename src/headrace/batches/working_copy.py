@@ -158,10 +158,6 @@ class WorkingCopy:
         for store, each in applied.items():
             self._of[store].state.stores[store] = each
 
-    def rows(self) -> int:
-        """Returns how many rows all stores have, as far as they are written."""
-        return sum(part.rows() for part in self._parts.values())
-
     def is_untouched(self) -> bool:
         """Returns whether the files are as a process has left them that knows how to write them."""
         return all(part.is_untouched() for part in self._parts.values())
@@ -269,9 +265,6 @@ class _EnginePart:
             engine = self._settled[store] = OverlayEngine(self.environment.engine(store))
             self._sealed()
         return engine
-
-    def rows(self) -> int:
-        return sum(self.environment.engine(store).count() for store in self._settled)
 
     def is_untouched(self) -> bool:
         return self._seal is None or _is_sealed(self._directory)

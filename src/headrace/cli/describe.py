@@ -8,8 +8,7 @@ import click
 
 from headrace.cli.places import Places, common_options
 from headrace.cli.settings import read_settings, settings_options
-from headrace.cli.targets import load_topology
-from headrace.config import StreamsConfig
+from headrace.cli.targets import load_config, load_topology
 
 
 @click.command()
@@ -40,7 +39,7 @@ def describe(
       headrace describe examples/word_count.py
       headrace describe shop.orders:build --format svg > orders.svg
     """
-    config = StreamsConfig.of(places.settings() | read_settings(config_file, assignments))
+    config = load_config(target, places.settings() | read_settings(config_file, assignments), is_named=False)
     description = load_topology(target, config).describe()
     match "json" if as_json else form:
         case "mermaid":

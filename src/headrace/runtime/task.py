@@ -231,6 +231,11 @@ class Task:
         """Returns the offset of the first record of an input that is queued and not processed, or None."""
         return self._queues[topic, partition].next_offset()
 
+    def queued(self, topic: str, partition: int) -> int:
+        """Returns how many records of an input were fetched and not processed."""
+        queue = self._queues[topic, partition]
+        return len(queue.raw) + (queue.head is not None)
+
     def drop_queued(self) -> None:
         """Forgets records that were queued and not processed: whoever fed them feeds them again."""
         self._ready = TieHeap()

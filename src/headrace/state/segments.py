@@ -13,6 +13,7 @@ DATA, INDEX = b"\1", b"\2"
 _TIME, _SEQUENCE_NAME = b"\0observed", b"\0sequence"
 CLOCK_ROWS = (_TIME, _SEQUENCE_NAME)
 """Rows that are no one's data: the clock of a store, and the number that was given last."""
+ENTRY_BOUNDS = (DATA, INDEX)
 _SEQUENCE = Struct(">I")
 _NUMBERED = Struct(">2sqI")
 _NO_SEQUENCE = _SEQUENCE.pack(0)
