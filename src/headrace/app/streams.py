@@ -97,10 +97,12 @@ class Streams(Queries):
 
     @property
     def config(self) -> StreamsConfig:
+        """The settings of the application."""
         return self._config
 
     @property
     def topology(self) -> Topology:
+        """The topology that runs."""
         return self._topology
 
     @property
@@ -366,6 +368,7 @@ class Streams(Queries):
 
     @property
     def is_paused(self) -> bool:
+        """Whether `pause` was called, and `resume` not since."""
         return self._paused
 
     @property
