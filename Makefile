@@ -12,7 +12,7 @@ QTT    := $(wildcard ../shared/ksqldb/qtt.jsonl)
 REST   := $(wildcard ../shared/ksqldb/rest.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo java test check format pytest kafka spark browser pictures conformance bench bench-kafka soak docs clean
+.PHONY: help venv demo java test check format pytest kafka spark browser pictures conformance bench bench-kafka soak docs site clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -118,6 +118,11 @@ docs: $(STAMP) ## write the generated pages anew
 	$(BIN)/python -m tools.configuration_table --write
 	$(BIN)/python -m tools.api_reference
 	$(BIN)/python -m tools.sql_reference
+
+# Material says at each start that MkDocs 2 will be another program.
+site: $(STAMP) ## build the documentation site into build/site, strictly; it needs no network
+	PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "look at it: $(BIN)/python -m http.server --directory build/site"
 
 clean: ## remove the environment, caches and build results
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,102 @@
+"""The documentation site builds strictly, needs nothing from elsewhere, and its reference is complete."""
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import headrace
+import headrace.query
+from tools.site.docstrings import fence
+from tools.site.hooks import link
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+LOADED = re.compile(r"<(?:script|img|iframe|source)[^>]*\ssrc=[\"']?((?:https?:)?//[^\"'\s>]+)", re.IGNORECASE)
+LINKED = re.compile(r"<link[^>]*>", re.IGNORECASE)
+# What a browser fetches for a <link>; "canonical" and its kin only name a page.
+FETCHED = re.compile(r"rel=[\"']?(?:stylesheet|icon|preconnect|preload|manifest)[^>]*href=[\"']?(?:https?:)?//")
+IN_STYLES = re.compile(r"(?:@import\s+[\"']|url\([\"']?)(?:https?:)?//[^)]*")
+FROM_SQL = {f"headrace.sql.{name}" for name in ("driver.SqlTestDriver",)} | {
+    f"headrace.sql.functions.python.{name}" for name in ("udf", "udaf", "udtf")
+}
+
+
+def test_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = list(tmp_path.rglob("*.html"))
+    found = {str(page): page.read_text(encoding="utf-8") for page in pages}
+    assert len(found) > len(list((ROOT / "docs").rglob("*.md")))
+    for page, text in found.items():
+        assert LOADED.findall(text) == [], page
+        assert [each for each in LINKED.findall(text) if FETCHED.search(each)] == [], page
+    for style in tmp_path.rglob("*.css"):
+        assert IN_STYLES.findall(style.read_text(encoding="utf-8")) == [], style
+    index = json.loads((tmp_path / "search" / "search_index.json").read_text(encoding="utf-8"))
+    places = {each["location"] for each in index["docs"]}
+    for name in headrace.__all__:
+        assert any(place.endswith(f"#headrace.{name}") for place in places), f"a search does not find {name}"
+
+
+def test_reference_has_every_public_name_once() -> None:
+    shown = [
+        name
+        for page in sorted(REFERENCE.glob("*.md"))
+        for name in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    ]
+    public = {f"headrace.{name}" for name in headrace.__all__}
+    public |= {f"headrace.query.{name}" for name in headrace.query.__all__}
+    assert len(shown) == len(set(shown))
+    assert set(shown) == public | FROM_SQL, "add `::: <name>` to a page of docs/reference, or take it away there"
+
+
+@pytest.mark.parametrize(
+    "name", [f"headrace.{name}" for name in headrace.__all__] + [f"headrace.query.{n}" for n in headrace.query.__all__]
+)
+def test_every_public_method_and_property_has_a_docstring(name: str) -> None:
+    module, _, last = name.rpartition(".")
+    owner = getattr(sys.modules[module], last)
+    members = inspect.getmembers(owner) if inspect.isclass(owner) else []
+    ours = [
+        (member, value)
+        for member, value in members
+        if not member.startswith("_")
+        and member not in getattr(owner, "__dataclass_fields__", ())
+        and (inspect.isroutine(value) or isinstance(value, property))
+        and any(base.__module__.startswith("headrace") and member in vars(base) for base in owner.__mro__)
+    ]
+    assert [member for member, value in ours if not inspect.getdoc(value)] == []
+
+
+def test_example_of_a_docstring_is_a_block_of_code() -> None:
+    text = "Adds.\n\n>>> 1 + 1\n2\n\n>>> 2\n2\n\nThat is all."
+    assert fence(text) == "Adds.\n\n```python\n>>> 1 + 1\n2\n\n>>> 2\n2\n```\n\nThat is all."
+
+
+@pytest.mark.parametrize(
+    ("markdown", "page", "expected"),
+    [
+        ("[b](../benchmarks/README.md#x)", "index.md", "[b](benchmarks.md#x)"),
+        ("[b](../../benchmarks/README.md)", "guide/tuning.md", "[b](../benchmarks.md)"),
+        ("[s](spark.md#levels)", "guide/kafka.md", "[s](spark.md#levels)"),
+        ("[w](word_count.py)", "examples.md", "`examples/word_count.py`"),
+        ("[g](../docs/guide/spark.md)", "benchmarks.md", "[g](guide/spark.md)"),
+        ("[o](https://kafka.apache.org/x)", "index.md", "[o](https://kafka.apache.org/x)"),
+        ("```\n[b](../benchmarks/README.md)\n```", "index.md", "```\n[b](../benchmarks/README.md)\n```"),
+    ],
+)
+def test_links_lead_to_pages_of_the_site(markdown: str, page: str, expected: str) -> None:
+    assert link(markdown, page) == expected

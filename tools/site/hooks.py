@@ -1,0 +1,63 @@
+"""Hooks of MkDocs: pages that live outside of ``docs``, and links that lead there."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parent.parent.parent
+OUTSIDE = {
+    "benchmarks/README.md": "benchmarks.md",
+    "examples/README.md": "examples.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+"""Files of the project that are pages of the site, by their path there."""
+_HOMES = {page: path for path, page in OUTSIDE.items()}
+_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages that live outside of ``docs``."""
+    for path, page in OUTSIDE.items():
+        files.append(File.generated(config, page, content=(ROOT / path).read_text(encoding="utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lets links lead to pages of the site, where the project's own are others."""
+    return link(markdown, page.file.src_uri)
+
+
+def link(markdown: str, page: str) -> str:
+    """Returns a page with its links as the site needs them; what the site does not have becomes plain text.
+
+    >>> link("See [the benchmarks](../../benchmarks/README.md#kafka).", "guide/tuning.md")
+    'See [the benchmarks](../benchmarks.md#kafka).'
+    >>> link("Run [word_count](word_count.py).", "examples.md")
+    'Run `examples/word_count.py`.'
+    """
+    outside = [(found.start(), found.end()) for found in _FENCE.finditer(markdown)]
+
+    def replaced(found: re.Match[str]) -> str:
+        return found.group() if any(start <= found.start() < end for start, end in outside) else _relinked(found, page)
+
+    return re.sub(r"(?<!!)\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)", replaced, markdown)
+
+
+def _relinked(found: re.Match[str], page: str) -> str:
+    text, target, anchor = found.group(1), found.group(2), found.group(3) or ""
+    home = _HOMES.get(page, f"docs/{page}")
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(home), target))
+    if path in OUTSIDE:
+        inside = OUTSIDE[path]
+    elif path.startswith("docs/"):
+        inside = path.removeprefix("docs/")
+    else:
+        return f"`{path}`"
+    return f"[{text}]({posixpath.relpath(inside, posixpath.dirname(page) or '.')}{anchor})"
