@@ -114,10 +114,11 @@ ifneq ($(QTT),)
 	$(BIN)/python conformance/qtt.py --engine spark --no-registry $(QTT)
 endif
 
-docs: $(STAMP) ## write the generated pages anew
+docs: $(STAMP) ## write the generated pages and the drawn pictures anew
 	$(BIN)/python -m tools.configuration_table --write
 	$(BIN)/python -m tools.api_reference
 	$(BIN)/python -m tools.sql_reference
+	$(BIN)/python -m tools.site
 
 # Material says at each start that MkDocs 2 will be another program.
 site: $(STAMP) ## build the documentation site into build/site, strictly; it needs no network

@@ -12,8 +12,10 @@ import pytest
 
 import headrace
 import headrace.query
+from benchmarks.kafka_results import Result, keep, read_results
 from tools.site.docstrings import fence
 from tools.site.hooks import link
+from tools.site.pictures import DIRECTORY, pictures
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
@@ -100,3 +102,37 @@ def test_example_of_a_docstring_is_a_block_of_code() -> None:
 )
 def test_links_lead_to_pages_of_the_site(markdown: str, page: str, expected: str) -> None:
     assert link(markdown, page) == expected
+
+
+@pytest.mark.parametrize("name", pictures())
+def test_picture_is_what_is_drawn_from_the_figures_and_the_driver(name: str) -> None:
+    assert (DIRECTORY / name).read_text(encoding="utf-8") == pictures()[name].svg(), "run `make docs`"
+
+
+@pytest.mark.parametrize("result", read_results(), ids=lambda result: result.name)
+def test_page_of_the_benchmarks_has_the_figures_of_the_plots(result: Result) -> None:
+    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    section = text.partition("## `kafka.py`")[2].partition("\n## ")[0]
+    rates, latencies = [line for line in section.splitlines() if line.startswith(f"| ({result.name})")]
+    for side in (result.kafka_streams, result.headrace):
+        assert f"{side.rate:,.0f} ({side.cpu:.1f})" in rates
+        assert "tens of seconds" in latencies if side.p50 is None else f"| {side.p50:g}, {side.p99:g} |" in latencies
+        assert f"| {side.cores:.2f} |" in latencies
+    assert f"| {result.ratio:.2f} |" in rates
+    assert ("**missed**" in rates) == (result.ratio < result.wanted_ratio)
+    assert ("**missed**" in latencies) == bool(result.headrace.missed)
+
+
+def test_plots_show_what_was_missed() -> None:
+    missed = [result for result in read_results() if result.ratio < result.wanted_ratio]
+    assert missed
+    assert (DIRECTORY / "throughput.svg").read_text(encoding="utf-8").count("target missed") == len(missed)
+
+
+def test_figures_of_a_run_are_kept_beside_those_of_others(tmp_path: Path) -> None:
+    file = tmp_path / "results" / "kafka.json"
+    for side in ("kafka-streams", "headrace"):
+        keep(file, "b", "count by key", side, {"rate": 100.0, "cpu": 1.0})
+        keep(file, "b", "count by key", side, {"p50": 5, "p99": 9, "cores": 0.7, "missed": ["0.6 cores"]})
+    (result,) = read_results(file)
+    assert (result.ratio, result.wanted_ratio, result.headrace.missed) == (1.0, 2.0, ("0.6 cores",))
