@@ -1,8 +1,8 @@
 """The documentation is true: its code runs and prints what it says, its links lead somewhere, its tables are complete.
 
 Every ``python`` block of a page is run, in order, in one namespace per page. A block with ``>>>`` prompts is a doctest;
-any other block is executed as it stands. Of some pages the ``console`` blocks are run, too, in a shell, in a directory
-with those ``python`` blocks that begin with the name of a file. ``sh`` blocks are not run.
+any other block is executed as it stands; one that begins with the name of a file can be imported by later ones. Of some
+pages the ``console`` blocks are run, too, in a shell, in a directory with those files. ``sh`` blocks are not run.
 """
 
 import doctest
@@ -25,6 +25,8 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 SESSIONS = [
     pytest.param("README.md", marks=pytest.mark.spark),
     pytest.param("docs/quickstart.md", marks=pytest.mark.spark),
+    pytest.param("docs/tutorials/first-application.md", marks=pytest.mark.spark),
+    pytest.param("docs/tutorials/exactly-once.md", marks=pytest.mark.spark),
     "docs/sql/quickstart.md",
     "docs/sql/user-functions.md",
 ]
@@ -63,7 +65,11 @@ def test_code_of_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_
     module = ModuleType("snippets_of_" + page.stem)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     for lines_before, code in blocks(page):
+        if name := FILE.match(code):
+            (tmp_path / name.group(1)).write_text(code, encoding="utf-8")
+            monkeypatch.delitem(sys.modules, Path(name.group(1)).stem, raising=False)
         report = run(code, page, lines_before, vars(module))
         assert not report, report
 

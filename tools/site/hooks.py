@@ -23,14 +23,17 @@ _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that live outside of ``docs``."""
-    for path, page in OUTSIDE.items():
-        files.append(File.generated(config, page, content=(ROOT / path).read_text(encoding="utf-8")))
+    """Adds the pages that live outside of ``docs``, and the console's icon."""
+    icon = next((ROOT / "src" / "headrace").rglob("static/icon.svg"))
+    for page, path in [*((page, ROOT / path) for path, page in OUTSIDE.items()), ("icon.svg", icon)]:
+        files.append(File.generated(config, page, content=path.read_text(encoding="utf-8")))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lets links lead to pages of the site, where the project's own are others."""
+    """Lets links lead to pages of the site, where the project's own are others; the first page has all of the width."""
+    if page.file.src_uri == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]
     return link(markdown, page.file.src_uri)
 
 
