@@ -90,15 +90,16 @@ def test_session_of_the_page_prints_what_it_says(page: str, tmp_path: Path) -> N
     for _, code in blocks(ROOT / page):
         if name := FILE.match(code):
             (tmp_path / name.group(1)).write_text(code, encoding="utf-8")
-    command = tmp_path / "bin" / "headrace"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m headrace.cli "$@"\n', encoding="utf-8")
-    command.chmod(0o755)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program, arguments in (("headrace", "-m headrace.cli"), ("python", "")):
+        (programs / program).write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
+        (programs / program).chmod(0o755)
     script = "".join(f"echo '{MARK.format(number)}'\n{typed}" for number, (typed, _) in enumerate(commands))
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=tmp_path,
-        env={**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"},
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
