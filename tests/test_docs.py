@@ -63,6 +63,7 @@ def run(code: str, page: Path, lines_before: int, namespace: dict[str, object]) 
 def test_code_of_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # Classes of a page need a module, for serdes and pickle look their types up there.
     module = ModuleType("snippets_of_" + page.stem)
+    module.__file__ = str(tmp_path / f"{page.stem}.py")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

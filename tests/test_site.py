@@ -94,6 +94,7 @@ def test_example_of_a_docstring_is_a_block_of_code() -> None:
         ("[b](../benchmarks/README.md#x)", "index.md", "[b](benchmarks.md#x)"),
         ("[b](../../benchmarks/README.md)", "guide/tuning.md", "[b](../benchmarks.md)"),
         ("[s](spark.md#levels)", "guide/kafka.md", "[s](spark.md#levels)"),
+        ("![t](../docs/pictures/t.svg)", "benchmarks.md", "![t](pictures/t.svg)"),
         ("[w](word_count.py)", "examples.md", "`examples/word_count.py`"),
         ("[g](../docs/guide/spark.md)", "benchmarks.md", "[g](guide/spark.md)"),
         ("[o](https://kafka.apache.org/x)", "index.md", "[o](https://kafka.apache.org/x)"),

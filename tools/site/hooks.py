@@ -18,6 +18,8 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
 }
 """Files of the project that are pages of the site, by their path there."""
+WIDE = {"index.md": ["navigation", "toc"], "comparison.md": ["toc"]}
+"""Pages that need more of the width, and what they hide for it."""
 _HOMES = {page: path for path, page in OUTSIDE.items()}
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
@@ -31,9 +33,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lets links lead to pages of the site, where the project's own are others; the first page has all of the width."""
-    if page.file.src_uri == "index.md":
-        page.meta["hide"] = ["navigation", "toc"]
+    """Lets links lead to pages of the site, where the project's own are others, and gives wide pages room."""
+    if page.file.src_uri in WIDE:
+        page.meta["hide"] = WIDE[page.file.src_uri]
     return link(markdown, page.file.src_uri)
 
 
@@ -50,7 +52,7 @@ def link(markdown: str, page: str) -> str:
     def replaced(found: re.Match[str]) -> str:
         return found.group() if any(start <= found.start() < end for start, end in outside) else _relinked(found, page)
 
-    return re.sub(r"(?<!!)\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)", replaced, markdown)
+    return re.sub(r"\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)\s]*)?\)", replaced, markdown)
 
 
 def _relinked(found: re.Match[str], page: str) -> str:

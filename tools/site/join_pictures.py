@@ -17,7 +17,7 @@ from headrace import (
 )
 from tools.site.svg import BLUE, GREEN, GREY, GRID, INK, MUTED, ORANGE, Canvas
 
-WIDTH, LEFT, RIGHT = 640, 96, 620
+WIDTH, LEFT, RIGHT = 500, 88, 484
 LANES = (86, 146, 218)
 """Where the left input, the right input and the results are drawn."""
 
@@ -102,7 +102,7 @@ SCENES = {
     ),
     "join-table.svg": Scene(
         "Stream with table, left join",
-        "a record of the stream looks at the row of the moment; a change of the table gives no result",
+        "an order looks at the row of the moment; changes of the table are silent",
         ("orders", "users"),
         _stream_table,
         (Arrival(0, "A", 4), Arrival(1, "x", 12), Arrival(0, "B", 20), Arrival(1, "y", 32), Arrival(0, "C", 44)),
@@ -111,7 +111,7 @@ SCENES = {
     ),
     "join-versioned.svg": Scene(
         "Stream with versioned table",
-        "record 3 comes after y, and belongs to second 20: it finds the row of that time, x",
+        "3 arrives after y and belongs to second 20: it finds x, the row of that time",
         ("orders", "prices"),
         _versioned,
         (Arrival(1, "x", 4), Arrival(1, "y", 32), Arrival(0, "A", 20), Arrival(0, "B", 44)),
@@ -149,7 +149,7 @@ def draw(scene: Scene) -> Canvas:
     """Draws the inputs along time, numbered by arrival, and the results below what brought them."""
     canvas = Canvas(WIDTH, 290, scene.title)
     canvas.text(16, 26, scene.title, size=15, bold=True)
-    canvas.text(16, 45, scene.hint, size=12, color=MUTED)
+    canvas.text(16, 45, scene.hint, size=11, color=MUTED)
     for name, y in zip((*scene.names, "result"), LANES, strict=True):
         canvas.text(16, y + 5, name, bold=True)
         canvas.line(LEFT, y, RIGHT, y, GRID, width=2)
