@@ -120,9 +120,9 @@ docs: $(STAMP) ## write the generated pages and the drawn pictures anew
 	$(BIN)/python -m tools.sql_reference
 	$(BIN)/python -m tools.site
 
-# Material says at each start that MkDocs 2 will be another program.
+# Material says at each start that MkDocs 2 will be another program. No --quiet: strict mode would see no warnings.
 site: $(STAMP) ## build the documentation site into build/site, strictly; it needs no network
-	PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "look at it: $(BIN)/python -m http.server --directory build/site"
 
 clean: ## remove the environment, caches and build results

@@ -30,8 +30,9 @@ FROM_SQL = {f"headrace.sql.{name}" for name in ("driver.SqlTestDriver",)} | {
 
 
 def test_site_builds_strictly_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    # With --quiet strict mode would see no warnings.
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
