@@ -1,5 +1,7 @@
 """The documentation site builds strictly, needs nothing from elsewhere, and its reference is complete."""
 
+import doctest
+import importlib
 import inspect
 import json
 import os
@@ -14,7 +16,7 @@ import headrace
 import headrace.query
 from benchmarks.kafka_results import Result, keep, read_results
 from tools.site.docstrings import fence
-from tools.site.hooks import link
+from tools.site.hooks import indent_lists, link
 from tools.site.pictures import DIRECTORY, pictures
 
 ROOT = Path(__file__).parent.parent
@@ -84,9 +86,29 @@ def test_every_public_method_and_property_has_a_docstring(name: str) -> None:
     assert [member for member, value in ours if not inspect.getdoc(value)] == []
 
 
+@pytest.mark.parametrize("module", ["docstrings", "hooks"])
+def test_examples_of_the_tools_run(module: str) -> None:
+    results = doctest.testmod(importlib.import_module(f"tools.site.{module}"))
+    assert results.attempted
+    assert not results.failed
+
+
 def test_example_of_a_docstring_is_a_block_of_code() -> None:
     text = "Adds.\n\n>>> 1 + 1\n2\n\n>>> 2\n2\n\nThat is all."
     assert fence(text) == "Adds.\n\n```python\n>>> 1 + 1\n2\n\n>>> 2\n2\n```\n\nThat is all."
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        ("* a\n  b\n  - c\n* d", "* a\n    b\n    - c\n* d"),
+        ("3. a\n   1. b\n\nText", "3. a\n    1. b\n\nText"),
+        ("* a\n\n  ```sh\n  x\n  ```\n\nText", "* a\n\n    ```sh\n    x\n    ```\n\nText"),
+        ("```\n* a\n  b\n```", "```\n* a\n  b\n```"),
+    ],
+)
+def test_what_belongs_to_an_item_of_a_list_is_indented_by_four(markdown: str, expected: str) -> None:
+    assert indent_lists(markdown) == expected
 
 
 @pytest.mark.parametrize(

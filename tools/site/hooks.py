@@ -21,6 +21,7 @@ OUTSIDE = {
 WIDE = {"index.md": ["navigation", "toc"], "comparison.md": ["toc"]}
 """Pages that need more of the width, and what they hide for it."""
 _HOMES = {page: path for path, page in OUTSIDE.items()}
+_ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -36,7 +37,25 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     """Lets links lead to pages of the site, where the project's own are others, and gives wide pages room."""
     if page.file.src_uri in WIDE:
         page.meta["hide"] = WIDE[page.file.src_uri]
-    return link(markdown, page.file.src_uri)
+    return indent_lists(link(markdown, page.file.src_uri))
+
+
+def indent_lists(markdown: str) -> str:
+    r"""Returns a page in which what belongs to an item of a list is indented by four, as Python's Markdown wants it.
+
+    >>> indent_lists("* One\n  - inner\n\n1. Two\n   more\n\nText\n  as it is")
+    '* One\n    - inner\n\n1. Two\n    more\n\nText\n  as it is'
+    """
+    lines, width, fenced = [], 0, False
+    for line in markdown.split("\n"):
+        item = None if fenced else _ITEM.match(line)
+        if item is not None:
+            width = len(item.group())
+        elif line and not line.startswith(" " * max(width, 1)):
+            width = 0
+            fenced ^= line.startswith("```")
+        lines.append(" " * (4 - width) + line if width and item is None and line else line)
+    return "\n".join(lines)
 
 
 def link(markdown: str, page: str) -> str:
