@@ -12,7 +12,7 @@ QTT    := $(wildcard ../shared/ksqldb/qtt.jsonl)
 REST   := $(wildcard ../shared/ksqldb/rest.jsonl)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo java test check format pytest kafka spark browser pictures conformance bench bench-kafka soak docs clean
+.PHONY: help venv demo java test check format pytest kafka spark browser pictures conformance bench bench-kafka soak docs site clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -114,10 +114,16 @@ ifneq ($(QTT),)
 	$(BIN)/python conformance/qtt.py --engine spark --no-registry $(QTT)
 endif
 
-docs: $(STAMP) ## write the generated pages anew
+docs: $(STAMP) ## write the generated pages and the drawn pictures anew
 	$(BIN)/python -m tools.configuration_table --write
 	$(BIN)/python -m tools.api_reference
 	$(BIN)/python -m tools.sql_reference
+	$(BIN)/python -m tools.site
+
+# Material says at each start that MkDocs 2 will be another program. No --quiet: strict mode would see no warnings.
+site: $(STAMP) ## build the documentation site into build/site, strictly; it needs no network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "look at it: $(BIN)/python -m http.server --directory build/site"
 
 clean: ## remove the environment, caches and build results
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

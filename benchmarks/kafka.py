@@ -23,6 +23,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import (
     Consumer,
@@ -38,6 +39,7 @@ from benchmarks.engine_load import CUSTOMERS, PAYMENTS, PURCHASES, Load, chosen_
 from benchmarks.engine_measure import Answer, answer_in
 from benchmarks.engine_programs import PROGRAMS, Program
 from benchmarks.kafka_load import load_topics, recreate, send
+from benchmarks.kafka_results import keep, rate_factor
 from benchmarks.kafka_sides import (
     CLIENT,
     HEADRACE,
@@ -64,8 +66,6 @@ P50_FACTOR, P99_FACTOR = 1.3, 2.0
 """How many times Kafka Streams' latency Headrace's may be."""
 REKEYED_P50_FACTOR = 1.0
 CORES = 0.6
-STATELESS_FACTOR, STATEFUL_FACTOR = 1.5, 2.0
-"""How many times Kafka Streams' rate Headrace's has to be."""
 TRANSACTION_ENDS = 4
 """Offsets at the end of a partition that no record has."""
 
@@ -115,6 +115,13 @@ class Bench:
     """Its process."""
     directory: Path
     load: Load
+    results: Path | None = None
+    """Where figures are kept."""
+
+    def keep(self, program: Program, side: Side, **figures: Any) -> None:
+        """Keeps figures for plots, if a file was named."""
+        if self.results is not None:
+            keep(self.results, program.name, program.title, side.name, figures)
 
     def committed(self, side: Side, admin: AdminClient, group: str) -> int:
         """Returns how many records an application has committed."""
@@ -254,6 +261,7 @@ def compare(bench: Bench, programs: Sequence[Program], sides: Sequence[Side], co
         found: dict[str, Measured] = {}
         for side in sides:
             found[side.name] = measured = bench.throughput(side, program, total, warm_up)
+            bench.keep(program, side, rate=round(measured.rate), cpu=round(measured.cpu, 1))
             base = found.get(KAFKA_STREAMS.name)
             ratio = f"{measured.rate / base.rate:>17.2f}" if base is not None and side is not KAFKA_STREAMS else ""
             title = f"({program.name}) {program.title}" if side is sides[0] else ""
@@ -269,7 +277,7 @@ def compare(bench: Bench, programs: Sequence[Program], sides: Sequence[Side], co
                 message = f"({program.name}): {name} gave {answer}, another gave {first}"
                 raise SystemExit(message)
         if HEADRACE.name in found and KAFKA_STREAMS.name in found:
-            factor = STATELESS_FACTOR if program.name == "a" else STATEFUL_FACTOR
+            factor = rate_factor(program.name)
             reached = found[HEADRACE.name].rate / found[KAFKA_STREAMS.name].rate
             met = met and reached >= factor
             print(f"{'':<28}{'met' if reached >= factor else 'MISSED'}: {factor:g} × Kafka Streams", flush=True)
@@ -290,6 +298,8 @@ def compare_latency(bench: Bench, programs: Sequence[Program], sides: Sequence[S
             timed = bench.latency(side, program, seconds)
             missed = _missed(timed, base, program) if side is HEADRACE else []
             base = timed if side is KAFKA_STREAMS else base
+            kept = {"p50": round(timed.p50), "p99": round(timed.p99), "cores": round(timed.cores, 2)}
+            bench.keep(program, side, **kept, missed=missed)
             met = met and not missed
             said = "" if side is not HEADRACE else "  MISSED: " + ", ".join(missed) if missed else "  met"
             title = f"({program.name}) {program.title}" if side is sides[0] else ""
@@ -315,6 +325,7 @@ def main() -> None:
     parser.add_argument("--only", default="abcdefg", help="the programs, by their letters")
     parser.add_argument("--sides", default=f"{KAFKA_STREAMS.name},{HEADRACE.name},at-least-once,{CLIENT.name}")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long latency is measured; 0 leaves it out")
+    parser.add_argument("--results", type=Path, help="keep the figures in this file, for the plots of the site")
     options = parser.parse_args()
     load = chosen_load(options)
     sides = [SIDES[name] for name in options.sides.split(",")]
@@ -325,7 +336,7 @@ def main() -> None:
     try:
         broker = start_broker(directory / "broker")
         try:
-            bench = Bench(broker.bootstrap_servers, broker.pid, directory, load)
+            bench = Bench(broker.bootstrap_servers, broker.pid, directory, load, options.results)
             counts = load_topics(bench.servers, load)
             print(
                 f"{load.records:,} records after {load.warm_up:,} of warm-up, {load.keys:,} keys, {load.partitions} "

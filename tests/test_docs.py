@@ -1,9 +1,9 @@
 """The documentation is true: its code runs and prints what it says, its links lead somewhere, its tables are complete.
 
 Every ``python`` block of a page is run, in order, in one namespace per page; pages that make a Spark session get a
-process of their own. A block with ``>>>`` prompts is a doctest;
-any other block is executed as it stands. Of some pages the ``console`` blocks are run, too, in a shell, in a directory
-with those ``python`` blocks that begin with the name of a file. ``sh`` blocks are not run.
+process of their own. A block with ``>>>`` prompts is a doctest; any other block is executed as it stands; one that
+begins with the name of a file can be imported by later ones. Of some pages the ``console`` blocks are run, too, in a
+shell, in a directory with those files. ``sh`` blocks are not run.
 """
 
 import doctest
@@ -26,6 +26,8 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 SESSIONS = [
     pytest.param("README.md", marks=pytest.mark.spark),
     pytest.param("docs/quickstart.md", marks=pytest.mark.spark),
+    pytest.param("docs/tutorials/first-application.md", marks=pytest.mark.spark),
+    pytest.param("docs/tutorials/exactly-once.md", marks=pytest.mark.spark),
     "docs/sql/quickstart.md",
     "docs/sql/user-functions.md",
 ]
@@ -61,7 +63,12 @@ def run(code: str, page: Path, lines_before: int, namespace: dict[str, object]) 
 
 
 def run_page(page: Path, module: ModuleType) -> None:
+    """Runs all blocks of a page in the working directory."""
+    module.__file__ = str(Path.cwd() / f"{page.stem}.py")
     for lines_before, code in blocks(page):
+        if name := FILE.match(code):
+            Path(name.group(1)).write_text(code, encoding="utf-8")
+            sys.modules.pop(Path(name.group(1)).stem, None)
         report = run(code, page, lines_before, vars(module))
         assert not report, report
 
@@ -72,6 +79,7 @@ def test_code_of_the_page_runs(name: str, monkeypatch: pytest.MonkeyPatch, tmp_p
     module = ModuleType("snippets_of_" + Path(name).stem)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     run_page(ROOT / name, module)
 
 
@@ -106,15 +114,16 @@ def test_session_of_the_page_prints_what_it_says(page: str, tmp_path: Path) -> N
     for _, code in blocks(ROOT / page):
         if name := FILE.match(code):
             (tmp_path / name.group(1)).write_text(code, encoding="utf-8")
-    command = tmp_path / "bin" / "headrace"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m headrace.cli "$@"\n', encoding="utf-8")
-    command.chmod(0o755)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program, arguments in (("headrace", "-m headrace.cli"), ("python", "")):
+        (programs / program).write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n', encoding="utf-8")
+        (programs / program).chmod(0o755)
     script = "".join(f"echo '{MARK.format(number)}'\n{typed}" for number, (typed, _) in enumerate(commands))
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=tmp_path,
-        env={**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"},
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

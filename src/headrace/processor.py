@@ -75,7 +75,10 @@ class ProcessingContext(Protocol):
     """What a processor can ask of the task that runs it."""
 
     @property
-    def application_id(self) -> str: ...
+    def application_id(self) -> str:
+        """The name of the application."""
+        ...
+
     @property
     def task_id(self) -> str:
         """Sub-topology and partition, as in ``0_1``."""
@@ -97,9 +100,14 @@ class ProcessingContext(Protocol):
         ...
 
     @property
-    def state_dir(self) -> Path: ...
+    def state_dir(self) -> Path:
+        """The directory of the task's stores."""
+        ...
+
     @property
-    def metrics(self) -> Mapping[str, float]: ...
+    def metrics(self) -> Mapping[str, float]:
+        """The counters of the application so far, by their names."""
+        ...
 
     def get_state_store(self, name: str) -> Store:
         """Returns a store that is connected to this processor, or a global one (which is read-only here)."""
@@ -125,13 +133,21 @@ class ProcessingContext(Protocol):
         """Asks for a commit at the next opportunity."""
         ...
 
-    def current_system_time_ms(self) -> int: ...
+    def current_system_time_ms(self) -> int:
+        """Returns the wall clock; within a micro-batch it stands still."""
+        ...
+
     def current_stream_time_ms(self) -> int:
         """Returns the largest timestamp that the task has seen, the current record included; -1 before the first."""
         ...
 
-    def app_configs(self) -> Mapping[str, Any]: ...
-    def app_configs_with_prefix(self, prefix: str) -> Mapping[str, Any]: ...
+    def app_configs(self) -> Mapping[str, Any]:
+        """Returns the configuration under Kafka's names."""
+        ...
+
+    def app_configs_with_prefix(self, prefix: str) -> Mapping[str, Any]:
+        """Returns the settings that start with a prefix, without it."""
+        ...
 
 
 class ProcessorContext(ProcessingContext, Protocol[KForward, VForward]):

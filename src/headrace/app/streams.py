@@ -104,10 +104,12 @@ class Streams(Queries):
 
     @property
     def config(self) -> StreamsConfig:
+        """The settings of the application."""
         return self._config
 
     @property
     def topology(self) -> Topology:
+        """The topology that runs."""
         return self._topology
 
     @property
@@ -392,6 +394,7 @@ class Streams(Queries):
 
     @property
     def is_paused(self) -> bool:
+        """Whether `pause` was called, and `resume` not since."""
         return self._paused
 
     @property

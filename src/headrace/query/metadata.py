@@ -86,8 +86,10 @@ class StreamsMetadata:
 
     @property
     def host(self) -> str:
+        """The host where it is reached."""
         return self.host_info.host
 
     @property
     def port(self) -> int:
+        """The port where it is reached."""
         return self.host_info.port

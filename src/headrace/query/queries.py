@@ -42,9 +42,11 @@ class KeyQuery(Query[V], Generic[K, V]):
 
     @classmethod
     def with_key(cls, key: K) -> KeyQuery[K, Any]:
+        """Asks for a key."""
         return cls(key)
 
     def skip_cache(self) -> KeyQuery[K, V]:
+        """Leaves a cache out; views have none."""
         return replace(self, is_skip_cache=True)
 
 
@@ -62,9 +64,11 @@ class TimestampedKeyQuery(Query[V], Generic[K, V]):
 
     @classmethod
     def with_key(cls, key: K) -> TimestampedKeyQuery[K, Any]:
+        """Asks for a key."""
         return cls(key)
 
     def skip_cache(self) -> TimestampedKeyQuery[K, V]:
+        """Leaves a cache out; views have none."""
         return replace(self, is_skip_cache=True)
 
 
@@ -88,24 +92,30 @@ class RangeQuery(_Ranging[K, V]):
 
     @classmethod
     def with_range(cls, lower: K | None, upper: K | None) -> RangeQuery[K, Any]:
+        """Asks for the keys between two, both included; None is an open end."""
         return cls(lower, upper)
 
     @classmethod
     def with_lower_bound(cls, lower: K) -> RangeQuery[K, Any]:
+        """Asks for a key and all larger ones."""
         return cls(lower, None)
 
     @classmethod
     def with_upper_bound(cls, upper: K) -> RangeQuery[K, Any]:
+        """Asks for a key and all smaller ones."""
         return cls(None, upper)
 
     @classmethod
     def with_no_bounds(cls) -> RangeQuery[K, Any]:
+        """Asks for all keys."""
         return cls()
 
     def with_descending_keys(self) -> RangeQuery[K, V]:
+        """Asks for the largest key first."""
         return replace(self, result_order=ResultOrder.DESCENDING)
 
     def with_ascending_keys(self) -> RangeQuery[K, V]:
+        """Asks for the smallest key first."""
         return replace(self, result_order=ResultOrder.ASCENDING)
 
 
@@ -119,24 +129,30 @@ class TimestampedRangeQuery(_Ranging[K, V]):
 
     @classmethod
     def with_range(cls, lower: K | None, upper: K | None) -> TimestampedRangeQuery[K, Any]:
+        """Asks for the keys between two, both included; None is an open end."""
         return cls(lower, upper)
 
     @classmethod
     def with_lower_bound(cls, lower: K) -> TimestampedRangeQuery[K, Any]:
+        """Asks for a key and all larger ones."""
         return cls(lower, None)
 
     @classmethod
     def with_upper_bound(cls, upper: K) -> TimestampedRangeQuery[K, Any]:
+        """Asks for a key and all smaller ones."""
         return cls(None, upper)
 
     @classmethod
     def with_no_bounds(cls) -> TimestampedRangeQuery[K, Any]:
+        """Asks for all keys."""
         return cls()
 
     def with_descending_keys(self) -> TimestampedRangeQuery[K, V]:
+        """Asks for the largest key first."""
         return replace(self, result_order=ResultOrder.DESCENDING)
 
     def with_ascending_keys(self) -> TimestampedRangeQuery[K, V]:
+        """Asks for the smallest key first."""
         return replace(self, result_order=ResultOrder.ASCENDING)
 
 
@@ -154,6 +170,7 @@ class WindowKeyQuery(Query[V], Generic[K, V]):
 
     @classmethod
     def with_key_and_window_start_range(cls, key: K, time_from: Time, time_to: Time) -> WindowKeyQuery[K, Any]:
+        """Asks for the windows of a key that start within bounds, both included."""
         return cls(key, as_ms(time_from), as_ms(time_to))
 
 
@@ -171,10 +188,12 @@ class WindowRangeQuery(Query[V], Generic[K, V]):
 
     @classmethod
     def with_key(cls, key: K) -> WindowRangeQuery[K, Any]:
+        """Asks for a key."""
         return cls(key)
 
     @classmethod
     def with_window_start_range(cls, time_from: Time, time_to: Time) -> WindowRangeQuery[K, Any]:
+        """Asks for the windows of all keys that start within bounds, both included."""
         return cls(None, as_ms(time_from), as_ms(time_to))
 
 
@@ -191,9 +210,11 @@ class VersionedKeyQuery(Query[V], Generic[K, V]):
 
     @classmethod
     def with_key(cls, key: K) -> VersionedKeyQuery[K, Any]:
+        """Asks for a key."""
         return cls(key)
 
     def as_of(self, timestamp: Time) -> VersionedKeyQuery[K, V]:
+        """Asks for the version that was valid at a time."""
         return replace(self, as_of_timestamp_ms=as_ms(timestamp))
 
 
@@ -212,18 +233,23 @@ class MultiVersionedKeyQuery(Query[V], Generic[K, V]):
 
     @classmethod
     def with_key(cls, key: K) -> MultiVersionedKeyQuery[K, Any]:
+        """Asks for a key."""
         return cls(key)
 
     def from_time(self, time: Time | None) -> MultiVersionedKeyQuery[K, V]:
+        """Asks for versions that were valid at this time or later."""
         return replace(self, from_time_ms=None if time is None else as_ms(time))
 
     def to_time(self, time: Time | None) -> MultiVersionedKeyQuery[K, V]:
+        """Asks for versions that were valid at this time or before."""
         return replace(self, to_time_ms=None if time is None else as_ms(time))
 
     def with_descending_timestamps(self) -> MultiVersionedKeyQuery[K, V]:
+        """Asks for the newest version first."""
         return replace(self, result_order=ResultOrder.DESCENDING)
 
     def with_ascending_timestamps(self) -> MultiVersionedKeyQuery[K, V]:
+        """Asks for the oldest version first."""
         return replace(self, result_order=ResultOrder.ASCENDING)
 
 

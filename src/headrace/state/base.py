@@ -124,10 +124,12 @@ class Store:
             self.refuse_closed()
 
     def refuse_closed(self) -> NoReturn:
+        """Raises what a closed store answers to every call."""
         message = f"store '{self.name}' is closed; get it again from the running application"
         raise InvalidStateStoreError(message)
 
     def unsupported(self, what: str) -> NoReturn:
+        """Raises what a store answers that cannot do something."""
         message = f"store '{self.name}' ({self.kind.replace('_', ' ')}): {what}"
         raise UnsupportedOperationError(message)
 

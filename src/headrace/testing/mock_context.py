@@ -83,18 +83,22 @@ class MockProcessorContext:
 
     @property
     def application_id(self) -> str:
+        """The name of the application, from the configuration."""
         return self._config.application_id
 
     @property
     def key_serde(self) -> Serde[Any]:
+        """The default serde of keys."""
         return self._config.default_key_serde
 
     @property
     def value_serde(self) -> Serde[Any]:
+        """The default serde of values."""
         return self._config.default_value_serde
 
     @property
     def metrics(self) -> Mapping[str, float]:
+        """Nothing: a mock counts nothing."""
         return {}
 
     def app_configs(self) -> Mapping[str, Any]:

@@ -101,6 +101,7 @@ class EmbeddedLog:
         return self._read(lambda tables: [stored.topic.name for stored in tables.topics()])
 
     def describe_topic(self, name: str) -> Topic:
+        """Returns a topic's partitions and settings."""
         return self._read(lambda tables: tables.topic(name)).topic
 
     def topic_id(self, name: str) -> str:
@@ -108,6 +109,7 @@ class EmbeddedLog:
         return str(self._read(lambda tables: tables.topic(name)).number)
 
     def partition_counts(self) -> dict[str, int]:
+        """Returns all topics in their order, and how many partitions each has."""
         self._check_open()
         # Read first: what is written meanwhile is found the next time.
         version = self._environment.version()
@@ -117,6 +119,7 @@ class EmbeddedLog:
         return dict(self._partition_counts[1])
 
     def partitions_of(self, topic: str) -> int:
+        """Returns how many partitions a topic has."""
         return self.describe_topic(topic).partitions
 
     def delete_topic(self, name: str) -> None:
@@ -163,6 +166,7 @@ class EmbeddedLog:
         max_records: int = 1 << 40,
         max_bytes: int = 64 << 20,
     ) -> list[Raw]:
+        """Returns records of a partition in the order of their offsets."""
         return self._read(lambda tables: read_range(tables, (topic, partition), start, stop, max_records, max_bytes))
 
     def scan(
@@ -188,6 +192,7 @@ class EmbeddedLog:
         return StagedAppend(self._write, self._staging, self.describe_topic, name)
 
     def begin_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Returns the offsets of the first records, all at one moment."""
         return self._read(lambda tables: {target: tables.partition(target)[1].begin for target in partitions})
 
     def end_offsets(self, partitions: Iterable[TopicPartition], *, stable: bool = True) -> Offsets:
@@ -199,14 +204,17 @@ class EmbeddedLog:
         return self._read(lambda tables: {target: tables.partition(target)[1].size for target in partitions})
 
     def offsets_for_time(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
+        """Returns the first offsets whose records have these times or later ones; None if there are none."""
         return self._read(
             lambda tables: {target: offset_for_time(tables, target, time_ms) for target, time_ms in times_ms.items()}
         )
 
     def latest_time(self, topic: str, partition: int, start: int, stop: int) -> int | None:
+        """Returns the largest timestamp in a range of offsets."""
         return self._read(lambda tables: latest_time(tables, (topic, partition), start, stop))
 
     def offset_after(self, topic: str, partition: int, start: int, stop: int, time_ms: int) -> int | None:
+        """Returns the first offset in a range whose record is later than the time."""
         return self._read(lambda tables: offset_after(tables, (topic, partition), start, stop, time_ms))
 
     def record_bytes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -223,6 +231,7 @@ class EmbeddedLog:
         self._write(lambda tables: tables.delete_records(before))
 
     def wait_for_data(self, positions: Mapping[TopicPartition, int], timeout: timedelta) -> bool:
+        """Waits until one of the positions has a record; returns whether one has."""
         deadline = time.monotonic() + timeout.total_seconds()
         pause, seen = _POLL_FIRST, -1
         while True:
@@ -240,10 +249,13 @@ class EmbeddedLog:
             pause = min(pause * 2, _POLL_LAST)
 
     def application_description(self, application: str) -> bytes | None:
+        """Returns what an application has said of itself."""
         found = self._application(application)
         return None if found is None or not found.description else found.description
 
     def describe_application(self, application: str, description: bytes) -> None:
+        """Keeps what an application says of itself."""
+
         def describe(tables: Tables) -> None:
             found = tables.application(_name(application)) or Application()
             found.description = description
@@ -277,6 +289,7 @@ class EmbeddedLog:
     def task_journal(
         self, application: str, incarnation: int, task: str, changelogs: Sequence[TopicPartition]
     ) -> EmbeddedTaskJournal:
+        """Opens a task's side of an application's journal."""
         return EmbeddedTaskJournal(
             self._read, self._staging, self.describe_topic, application, incarnation, task, changelogs
         )
@@ -286,13 +299,16 @@ class EmbeddedLog:
         return {}
 
     def commit_group_offsets(self, application: str, offsets: Mapping[TopicPartition, GroupOffset]) -> None:
+        """Refuses: this log has no consumer groups."""
         message = f"application '{application}': the embedded log has no consumer groups; use topics in Kafka"
         raise LogError(message)
 
     def group_members(self, application: str) -> list[GroupMember]:
+        """Returns nobody: this log has no consumer groups."""
         return []
 
     def applications(self) -> list[str]:
+        """Returns the names of the applications that the log knows."""
         return self._read(
             lambda tables: [
                 name
@@ -371,6 +387,7 @@ class EmbeddedLog:
         return self._environment.used_bytes()
 
     def close(self) -> None:
+        """Gives the log back; the last handle of the process closes its files."""
         if self._is_open:
             self._is_open = False
             give_back(self._environment)
