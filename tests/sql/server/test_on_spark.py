@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +10,8 @@ from pyspark import SparkContext
 
 from headrace.config import StreamsConfig
 from headrace.spark.engine import SharedSparkEngines
-from tests.sql.server.kit import SOON, SqlPlace
+from tests.sql.server.kit import SqlPlace, until
+from tests.sql.server.test_time_to_live import check_expiry_by_stream_time
 
 pytestmark = pytest.mark.spark
 
@@ -20,14 +19,7 @@ SETTINGS = {"spark.master": "local[1,1]", "spark.driver.memory": "1g"}
 FUNCTIONS = {"ksql.functions.python.modules": "tests.sql.server", "ksql.streams.shutdown.timeout.ms": 300}
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON.total_seconds()
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def test_queries_share_one_jvm(place: SqlPlace) -> None:
+def test_queries_share_one_jvm_and_their_rows_expire(place: SqlPlace) -> None:
     client = place.server(SETTINGS, engine=None)
     client.ksql("CREATE STREAM S (K INT KEY, V STRING) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);")
     client.ksql(
@@ -42,6 +34,7 @@ def test_queries_share_one_jvm(place: SqlPlace) -> None:
     client.ksql("TERMINATE CSAS_LOUD_0; INSERT INTO LOUD VALUES (4, 'B');")
     client.settle()
     assert client.values("COUNTS")[-1] == {"N": 2}
+    check_expiry_by_stream_time(client)
 
 
 def test_query_is_terminated_while_its_function_hangs(place: SqlPlace, tmp_path: Path) -> None:
