@@ -25,14 +25,17 @@ def test_queries_share_one_jvm_and_their_rows_expire(place: SqlPlace) -> None:
     client.ksql(
         "CREATE STREAM LOUD AS SELECT K, UCASE(V) AS V FROM S;"
         "CREATE TABLE COUNTS AS SELECT V, COUNT(*) AS N FROM LOUD GROUP BY V;"
+        "CREATE STREAM FIRSTS AS SELECT DISTINCT ON (V) WITHIN 1 DAY V, K FROM LOUD PARTITION BY V;"
     )
     client.ksql("INSERT INTO S VALUES (1, 'a'); INSERT INTO S VALUES (2, 'a'); INSERT INTO S VALUES (3, 'b');")
     client.settle()
     assert [row["V"] for row in client.values("LOUD")] == ["A", "A", "B"]
     counts = {raw[2]: row["N"] for raw, row in zip(client.records("COUNTS"), client.values("COUNTS"), strict=True)}
     assert counts == {b"A": 2, b"B": 1}
+    assert client.values("FIRSTS") == [{"K": 1}, {"K": 3}]
     client.ksql("TERMINATE CSAS_LOUD_0; INSERT INTO LOUD VALUES (4, 'B');")
     client.settle()
+    assert client.values("FIRSTS") == [{"K": 1}, {"K": 3}]
     assert client.values("COUNTS")[-1] == {"N": 2}
     check_expiry_by_stream_time(client)
 
