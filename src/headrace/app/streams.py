@@ -26,7 +26,7 @@ from headrace.app.start_line import start_line
 from headrace.app.state import StateChanges, StateListener, StreamsState
 from headrace.app.uncaught import ask, shut_down_client
 from headrace.batches.reports import TaskReport
-from headrace.batches.restore_events import RestoreEvents, StateRestoreListener
+from headrace.batches.restore_events import RESTORE_CALLS, RestoreEvents, StateRestoreListener
 from headrace.batches.working_copy import restoring
 from headrace.config import StreamsConfig
 from headrace.errors import FencedError, IllegalStateError, StreamsError
@@ -134,6 +134,9 @@ class Streams(Queries):
         What it raises is logged and changes nothing.
         """
         self._check_created("set_global_state_restore_listener()")
+        if listener is not None:
+            for method, call in RESTORE_CALLS.items():
+                check_callback(f"{method} of the restore listener", getattr(listener, method, None), call)
         self._restore_listener = listener
 
     def add_batch_listener(self, listener: BatchListener) -> None:
@@ -252,9 +255,11 @@ class Streams(Queries):
             self._changes.become(StreamsState.RUNNING)
 
     def on_restores(self, tasks: Sequence[TaskReport]) -> None:
-        """The engine's call: stores of some tasks are being restored, or were."""
+        """The engine's call: how far the stores of tasks are restored, and which tasks take part."""
         listener = self._restore_listener
-        self._callbacks.call("the restore listener", lambda _: self._restores.tell(tasks, listener), None)
+        for event in self._restores.of(tasks):
+            if listener is not None:
+                self._callbacks.call("the restore listener", getattr(listener, event.method), *event.arguments)
 
     def on_batch(self, batch: Batch) -> None:
         """The engine's call: a micro-batch is committed."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from secrets import token_hex
 from typing import Any, NamedTuple
 
 from headrace.batches.application import Application
 from headrace.batches.layout import TaskPlace
-from headrace.batches.reports import StoreRestore
+from headrace.batches.reports import StoreRestore, join_restores
 from headrace.batches.restore import restore_task
 from headrace.batches.task_host import TaskHost
 from headrace.batches.working_copy import Applied, CopyTakenError
@@ -56,6 +56,7 @@ class LiveTask:
         tables: Mapping[str, Any],
         *,
         clock_ms: int,
+        ahead: Sequence[StoreRestore] = (),
     ) -> None:
         layout = application.layout
         part = layout.parts[place.id.subtopology]
@@ -69,9 +70,8 @@ class LiveTask:
         samples = memory.pop("samples", {})
         try:
             if self._copy is not None:
-                self._restores = restore_task(
-                    layout, place, head, application.log, self._copy, memory.pop("clocks", {})
-                )
+                own = restore_task(layout, place, head, application.log, self._copy, memory.pop("clocks", {}))
+                self._restores = join_restores(ahead, own)
             self.host = TaskHost(layout, application.log, self._engine, tables)
             self.host.clock_ms = clock_ms
             self.task = Task(

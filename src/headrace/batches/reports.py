@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -27,6 +27,18 @@ class StoreRestore(NamedTuple):
     @property
     def left(self) -> int:
         return self.end - self.position
+
+
+def join_restores(ahead: Iterable[StoreRestore], own: Iterable[StoreRestore]) -> list[StoreRestore]:
+    """Returns restores as a whole, of which a task has left the first part to a copy that was brought up ahead."""
+    whole = {each.store: each for each in ahead}
+    for each in own:
+        before = whole.get(each.store)
+        # One that begins earlier has begun anew.
+        if before is not None and before.position <= each.start:
+            each = each._replace(start=before.start, records=before.records + each.records)
+        whole[each.store] = each
+    return list(whole.values())
 
 
 @dataclass(frozen=True)

@@ -136,7 +136,7 @@ class ApplicationRun:
             self._tolerate(outcome.failure)
             return None
         self._failing_since = None
-        if self._on_restores is not None and any(report.restores for report in outcome.reports):
+        if self._on_restores is not None:
             self._on_restores(outcome.reports)
         if not plan.has_work:
             # Tasks were asked how far they are restored.

@@ -110,7 +110,7 @@ class TaskRunner:
         """
         if place.name in self._live or not place.changelogs:
             return TaskReport(place.name, lag=0)
-        standby = self._standbys.get(place.name) or StandbyCopy(self._application, place)
+        standby = self._standbys.get(place.name) or StandbyCopy(self._application, place, is_awaited=True)
         try:
             standby.open()
         except StreamsError as error:
@@ -174,7 +174,9 @@ class TaskRunner:
                     live.close()
             if is_current:
                 return live
+        standby = self._standbys.get(place.name)
         self.close_standby(place)
+        ahead = [] if standby is None or not standby.is_awaited else standby.restores
         application = self._application
         directory = application.directory / place.name
         if attempt > 0 and died_in(directory, plan.batch_id):
@@ -187,7 +189,7 @@ class TaskRunner:
             if done is not None:
                 journal.close()
                 return done
-            return LiveTask(application, place, journal, head, tables, clock_ms=plan.now_ms)
+            return LiveTask(application, place, journal, head, tables, clock_ms=plan.now_ms, ahead=ahead)
         except BaseException:
             journal.close()
             raise
