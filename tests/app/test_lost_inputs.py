@@ -66,7 +66,7 @@ def exchange(log: DurableLog) -> None:
 
 
 def run(log: DurableLog, directory: Path, topology: Topology | None = None) -> None:
-    Streams(topology or counting(), config(directory), log=log, engine=local_engine).run(available_now=True)
+    Streams(topology or counting(), config(directory), log=log, engine=local_engine).run(until_end=True)
 
 
 def check_no_suggestion(error: StreamsError) -> None:
@@ -130,5 +130,5 @@ def test_input_that_was_deleted_and_made_anew_while_the_application_stood_still(
     assert counts(log) == [3]
     streams = Streams(counting(), config(tmp_path), log=log, engine=local_engine)
     streams.clean_up()
-    streams.run(available_now=True)
+    streams.run(until_end=True)
     assert counts(log)[1:] == [5]

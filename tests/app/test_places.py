@@ -39,7 +39,7 @@ builder = StreamsBuilder()
 builder.stream("in").group_by_key().count().to_stream().to("out")
 log = open_log(config)
 log.create_topic("in")
-Streams(builder.build(), config, log=log, engine=local_engine).run(available_now=True)
+Streams(builder.build(), config, log=log, engine=local_engine).run(until_end=True)
 """
 
 
@@ -127,7 +127,7 @@ def test_log_that_several_users_share_is_taken_as_it_is(tmp_path: Path) -> None:
     settings = config(tmp_path / "state", log_dir=tmp_path / "shared")
     log = open_log(settings)
     log.create_topic("in")
-    Streams(counting(), settings, log=log, engine=local_engine).run(available_now=True)
+    Streams(counting(), settings, log=log, engine=local_engine).run(until_end=True)
     log.close()
     assert mode(tmp_path / "shared") == "drwxrwx---"
     assert mode(tmp_path / "state" / "app") == "drwx------"

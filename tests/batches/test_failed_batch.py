@@ -17,6 +17,6 @@ def test_a_record_that_cannot_be_read_loses_no_results_of_others(log: DurableLog
     def run(build: Callable[[StreamsBuilder], Any], **settings: Any) -> None:
         builder = StreamsBuilder()
         build(builder)
-        Streams(builder.build(), config(tmp_path, **settings), log=log, engine=local_engine).run(available_now=True)
+        Streams(builder.build(), config(tmp_path, **settings), log=log, engine=local_engine).run(until_end=True)
 
     check_that_all_results_come_once(log, run)

@@ -55,7 +55,7 @@ def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
     with EmbeddedLog(tmp_path / "log", sync="none") as log:
         log.create_topic("in", partitions=2)
         log.append("in", [(n % 2, n, b"k%d" % n, b"1", ()) for n in range(2 * KEYS)])
-        application(log, tmp_path).run(available_now=True)
+        application(log, tmp_path).run(until_end=True)
         assert log.end_offsets([(TOPIC, 0), (TOPIC, 1)]) == {(TOPIC, 0): KEYS, (TOPIC, 1): KEYS}
         shutil.rmtree(tmp_path / "app")
         yield log
@@ -89,7 +89,7 @@ def test_restore_of_tasks_that_wait_for_it_is_told_page_by_page(
     monkeypatch.setattr(restore, "_AT_ONCE", PAGE)
     streams = application(log, tmp_path, acceptable_recovery_lag=0)
     streams.set_global_state_restore_listener(listener)
-    streams.run(available_now=True)
+    streams.run(until_end=True)
     for partition in range(2):
         (first, batch, *more, last) = listener.of(partition)
         assert (first, batch, last) == (("start", 0, KEYS), ("batch", PAGE, PAGE), ("end", KEYS))
@@ -115,7 +115,7 @@ def test_restore_that_the_task_itself_ends_is_told_as_one(
     listener = Listener()
     streams = application(log, tmp_path, acceptable_recovery_lag=KEYS - 2 * PAGE)
     streams.set_global_state_restore_listener(listener)
-    streams.run(available_now=True)
+    streams.run(until_end=True)
     for partition in range(2):
         (first, *batches, last) = listener.of(partition)
         assert (first, last) == (("start", 0, KEYS), ("end", KEYS))
@@ -128,17 +128,17 @@ def test_restore_of_tasks_that_take_part_at_once_is_told_as_a_whole(log: Embedde
     listener = Listener()
     streams = application(log, tmp_path)
     streams.set_global_state_restore_listener(listener)
-    streams.run(available_now=True)
+    streams.run(until_end=True)
     for partition in range(2):
         assert listener.of(partition) == [("start", 0, KEYS), ("batch", KEYS, KEYS), ("end", KEYS)]
 
 
 def test_stores_that_lack_nothing_are_not_told_of(log: EmbeddedLog, tmp_path: Path) -> None:
-    application(log, tmp_path).run(available_now=True)
+    application(log, tmp_path).run(until_end=True)
     listener = Listener()
     streams = application(log, tmp_path)
     streams.set_global_state_restore_listener(listener)
-    streams.run(available_now=True)
+    streams.run(until_end=True)
     assert listener.told == []
 
 
@@ -150,7 +150,7 @@ def test_listener_that_fails_is_told_of_the_rest(log: EmbeddedLog, tmp_path: Pat
     listener = Failing()
     streams = application(log, tmp_path)
     streams.set_global_state_restore_listener(listener)
-    streams.run(available_now=True)
+    streams.run(until_end=True)
     for partition in range(2):
         assert listener.of(partition) == [("batch", KEYS, KEYS), ("end", KEYS)]
 

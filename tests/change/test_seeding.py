@@ -104,7 +104,7 @@ def test_seeded_programs_go_on_as_if_they_had_read_everything(random: Random, pa
             log.append(topic, records)
         config = replace(program.config, state_dir=directory)
         seed(program.topology, config, log, cut_ms, before, chunk=chunk)
-        Streams(program.topology, config, log=log, engine=local_engine).run(available_now=True)
+        Streams(program.topology, config, log=log, engine=local_engine).run(until_end=True)
         assert outputs(log, program.outputs) == in_two_batches(program, before, after)
 
 
@@ -158,7 +158,7 @@ class Shop:
         seed(self.topology, self.config, log or self.log, cut, self.before)
 
     def run(self) -> None:
-        Streams(self.topology, self.config, log=self.log, engine=local_engine).run(available_now=True)
+        Streams(self.topology, self.config, log=self.log, engine=local_engine).run(until_end=True)
 
 
 def read_everything(directory: Path) -> ByKey:

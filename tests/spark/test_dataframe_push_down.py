@@ -165,7 +165,7 @@ def run(log: EmbeddedLog, build: Callable[[StreamsBuilder], Any], **settings: An
     builder = StreamsBuilder()
     build(builder)
     config = StreamsConfig.of({"application_id": "app", "state_dir": str(Path(log.directory).parent), **settings})
-    Streams(builder.build(config), config, log=log, engine=local_engine).run(available_now=True)
+    Streams(builder.build(config), config, log=log, engine=local_engine).run(until_end=True)
 
 
 def test_filters_of_a_store_narrow_what_is_read_of_its_changelog(log: EmbeddedLog) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-import pyarrow as pa  # type: ignore[import-untyped]  # it has no annotations
+import pyarrow as pa
 from pyspark import Broadcast, StorageLevel, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F

@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class ReadableSource:
-    """A stream or a table, and how long its windows are kept."""
+    """A stream or a table, and how long its rows or windows are kept."""
 
     definition: SourceDefinition
     expiry: Expiry | None = None
@@ -64,7 +64,7 @@ class ReadableSource:
             "valueOptions": _options_json(source.value_options),
             "timestamp": None if source.timestamp is None else asdict(source.timestamp),
             "window": None if window is None else {"kind": window.kind, "sizeMs": size},
-            "retentionMs": None if self.expiry is None else self.expiry.retention_ms,
+            "expiry": None if self.expiry is None else asdict(self.expiry),
             "statement": source.text,
             "partitions": source.partitions,
         }
@@ -74,7 +74,7 @@ class ReadableSource:
         """Reads what ``to_json`` has made."""
         window = found["window"]
         size = None if window is None or window["sizeMs"] is None else window["sizeMs"] * _MILLISECOND
-        retention = found["retentionMs"]
+        expiry = found["expiry"]
         definition = SourceDefinition(
             found["kind"],
             found["name"],
@@ -84,12 +84,18 @@ class ReadableSource:
             found["valueFormat"],
             _options(found["keyOptions"]),
             _options(found["valueOptions"]),
-            None if found["timestamp"] is None else TimestampColumn(**found["timestamp"]),
+            _time_column(found["timestamp"]),
             None if window is None else WindowDefinition(window["kind"], size),
             text=found["statement"],
             partitions=found["partitions"],
         )
-        return cls(definition, None if retention is None else Expiry(retention, size is None))
+        return cls(
+            definition, None if expiry is None else Expiry(**{**expiry, "column": _time_column(expiry["column"])})
+        )
+
+
+def _time_column(found: Mapping[str, Any] | None) -> TimestampColumn | None:
+    return None if found is None else TimestampColumn(**found)
 
 
 def _column(found: Mapping[str, Any]) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,7 @@ from headrace.sql.planning.typing import Typing
 from headrace.sql.record_rows import RecordRows, Unreadable
 from headrace.sql.source_json import ReadableSource
 from headrace.sql.tables.carried_headers import packed, unpacked
+from headrace.sql.tables.expiry import Expiry
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
 from headrace.topics.log import Raw
 
@@ -195,11 +197,15 @@ class SqlReader(DataSourceReader):
         has_headers, latest = bool(self._source.definition.schema.headers), -1
 
         def changelog() -> Iterator[list[Raw]]:
-            nonlocal latest
-            for found in of_keys(scan(log, part, Range(), counts), self._bounds.keys):
-                if expiry is not None:
-                    times = (expiry.time_of(key) for _, _, key, value, _ in found if None not in (key, value) and key)
-                    latest = max(latest, max(times, default=-1))
+            def passing_time() -> Iterator[list[Raw]]:
+                nonlocal latest
+                for found in scan(log, part, Range(), counts):
+                    if expiry is not None:
+                        latest = max(latest, _latest_time(expiry, records, part.partition, found))
+                    yield found
+
+            # Other keys move the clock, too.
+            for found in of_keys(passing_time(), self._bounds.keys):
                 yield [_with_headers(record) for record in found] if has_headers else found
 
         def to_row(row: TableRow) -> Row | None:
@@ -212,9 +218,25 @@ class SqlReader(DataSourceReader):
             restored(shape, changelog(), part.stop - part.start) as found,
         ):
             for some in in_time(found, self._bounds.times_ms):
-                if expiry is not None:
-                    some = [row for row in some if expiry.time_of(row.key) > latest - expiry.retention_ms]
-                yield [made for row in some if (made := to_row(row)) is not None]
+                made = [(row.key, to_row(row)) for row in some]
+                if expiry is None:
+                    yield [row for _, row in made if row is not None]
+                    continue
+                now = time.time_ns() // 1_000_000 if expiry.clock == "wall_clock" else latest
+                horizon = now - expiry.retention_ms
+                yield [row for key, row in made if row is not None and expiry.time_of(key, row[0]) > horizon]
+
+
+def _latest_time(expiry: Expiry, records: RecordRows, partition: int, found: Sequence[Raw]) -> int:
+    """Returns the latest time of what was read, by which others expire: of windows, or of rows; -1: there is none."""
+    if expiry.of == "rows" and expiry.column is None:
+        # As in a task, whatever is read moves the clock, deletions too.
+        return max((time_ms for _, time_ms, _, _, _ in found), default=-1)
+    with_value = [record for record in found if record[2] is not None and record[3] is not None]
+    if expiry.of == "rows":
+        rows = (_row(records, partition, record) for record in with_value)
+        return max((row[0] for row in rows if row is not None), default=-1)
+    return max((expiry.time_of(key or b"", time_ms) for _, time_ms, key, _, _ in with_value), default=-1)
 
 
 def _with_headers(record: Raw) -> Raw:
