@@ -92,7 +92,7 @@ def test_table_has_the_rows_that_a_pull_query_finds(client: Client) -> None:
     assert len(found) < 4
 
 
-def test_rows_whose_time_to_live_is_over_are_gone_as_in_a_pull_query(client: Client) -> None:
+def test_rows_whose_time_to_live_is_over_are_gone(client: Client) -> None:
     client.ksql(
         "CREATE TABLE SEEN (ID STRING PRIMARY KEY, USER STRING) "
         "WITH (KAFKA_TOPIC='seen', FORMAT='JSON', PARTITIONS=1, TTL='1 MINUTE');"
@@ -100,7 +100,7 @@ def test_rows_whose_time_to_live_is_over_are_gone_as_in_a_pull_query(client: Cli
     for time, id in [(1_000, "old"), (50_000, "young"), (90_000, "last")]:
         client.ksql(f"INSERT INTO SEEN (ROWTIME, ID, USER) VALUES ({time}, '{id}', 'x');")
     rows, _ = read(client, table="SEEN")
-    assert sorted([row["ID"]] for row in rows) == pulled(client, "ID", "SEEN") == [["last"], ["young"]]
+    assert sorted(row["ID"] for row in rows) == ["last", "young"]
     # The clock of the table goes by all of its rows, also where one of them is asked for.
     assert read(client, EqualTo(("ID",), "old"), table="SEEN")[0] == []
 
