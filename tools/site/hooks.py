@@ -64,7 +64,7 @@ def link(markdown: str, page: str) -> str:
     >>> link("See [the benchmarks](../../benchmarks/README.md#kafka).", "guide/tuning.md")
     'See [the benchmarks](../benchmarks.md#kafka).'
     >>> link("Run [word_count](word_count.py).", "examples.md")
-    'Run `examples/word_count.py`.'
+    'Run `word_count.py`.'
     """
     outside = [(found.start(), found.end()) for found in _FENCE.finditer(markdown)]
 
@@ -83,5 +83,6 @@ def _relinked(found: re.Match[str], page: str) -> str:
     elif path.startswith("docs/"):
         inside = path.removeprefix("docs/")
     else:
-        return f"`{path}`"
+        name = posixpath.basename(path)
+        return f"`{name if name.startswith(text) else path}`"
     return f"[{text}]({posixpath.relpath(inside, posixpath.dirname(page) or '.')}{anchor})"
