@@ -270,7 +270,7 @@ def test_a_table_says_how_to_get_there() -> None:
 
 def test_describe_names_the_node() -> None:
     builder = StreamsBuilder()
-    builder.stream("in").map_batches(len).map_batches(len, name="score").to("out")
+    builder.stream("in").map_batches(_many).map_batches(_many, name="score").to("out")
     described = str(builder.build().describe())
     assert "Processor: KSTREAM-MAPBATCHES-0000000001 (stores: [])\n      --> score" in described
 
