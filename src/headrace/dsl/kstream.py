@@ -26,7 +26,7 @@ from headrace.dsl.stores import distinct_store
 from headrace.durations import to_ms
 from headrace.errors import TopologyError
 from headrace.hints import explaining
-from headrace.record import HasValue, WithKey
+from headrace.record import FixedKeyRecord, HasValue, WithKey
 from headrace.serdes import Serde, Serdes
 from headrace.topology import operations as ops
 from headrace.windows import JoinWindows
@@ -145,6 +145,20 @@ class KStream(Handle[K, V]):
         check_function(self._where("flat_map_values"), "mapper", mapper, "(value)", with_key=True, generators=True)
         mapped = self._append("KSTREAM-FLATMAPVALUES-", name, ops.FlatMapValues(mapper), changes_value=True)
         return replace(mapped, _value_serde=None)
+
+    @overload
+    def map_batches(
+        self,
+        mapper: Callable[[list[FixedKeyRecord[K, V]]], Iterable[VR]],
+        *,
+        max_records: int = 1000,
+        schema: None = None,
+        name: str | None = None,
+    ) -> KStream[K, VR]: ...
+    @overload
+    def map_batches(
+        self, mapper: Callable[[Any], Any], *, max_records: int = 1000, schema: Any, name: str | None = None
+    ) -> KStream[K, Any]: ...
 
     def map_batches(
         self,
