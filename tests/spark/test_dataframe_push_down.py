@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +21,17 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+import headrace.spark
 from headrace import EmbeddedLog, Materialized, Streams, StreamsBuilder, StreamsConfig
 from headrace.app.engine import local_engine
-from headrace.errors import ConfigError, DeserializationError, LogError, OffsetOutOfRangeError, UnknownStateStoreError
+from headrace.errors import (
+    ConfigError,
+    DeserializationError,
+    LogError,
+    MissingDependencyError,
+    OffsetOutOfRangeError,
+    UnknownStateStoreError,
+)
 from headrace.spark.dataframes.scanning import ScanCounts
 from headrace.spark.dataframes.source import HeadraceSource
 from headrace.topics.log import Output
@@ -245,6 +254,14 @@ def test_options_that_cannot_be_meant_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         reader(log, **options)
+
+
+def test_session_without_pyarrow_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    # Any: nothing is asked of the session before.
+    session: Any = None
+    with pytest.raises(MissingDependencyError, match=r"pip install 'headrace\[dataframes\]'"):
+        headrace.spark.register(session)
 
 
 def test_log_that_is_not_there_is_not_made(tmp_path: Path) -> None:
