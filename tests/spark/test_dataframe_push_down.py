@@ -299,8 +299,12 @@ def test_schema_must_fit_the_topic(log: EmbeddedLog) -> None:
         with pytest.raises(ConfigError, match=message):
             source(log, topic="t").reader(schema)
     with pytest.raises(ConfigError, match="column 'key' is bigint, and must fit the format 'string'"):
-        source(log, topic="t").writer(StructType().add("key", "long"), overwrite=False)
+        source(log, topic="t").writer(StructType().add("key", "long").add("value", "string"), overwrite=False)
+    with pytest.raises(ConfigError, match="rows need a column 'value'"):
+        source(log, topic="t").writer(StructType().add("key", "string"), overwrite=False)
     with pytest.raises(ConfigError, match="no column 'amount' that could be written"):
-        source(log, topic="t").writer(StructType().add("amount", "integer"), overwrite=False)
+        source(log, topic="t").writer(StructType().add("value", "string").add("amount", "integer"), overwrite=False)
+    with pytest.raises(ConfigError, match="JSON has no timestamp_ntz"):
+        source(log, topic="t").writer(StructType().add("value", "timestamp_ntz"), overwrite=False)
     with pytest.raises(ConfigError, match="cannot be overwritten"):
         source(log, topic="t").writer(StructType().add("value", "string"), overwrite=True)

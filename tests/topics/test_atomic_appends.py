@@ -32,68 +32,68 @@ def failing() -> Iterator[Sequence[Output]]:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[EmbeddedLog]:
+def embedded(tmp_path: Path) -> Iterator[EmbeddedLog]:
     with EmbeddedLog(tmp_path / "log", sync="none") as log:
         log.create_topic("t")
         yield log
 
 
-def staged(log: EmbeddedLog) -> list[Path]:
-    return sorted((Path(log.directory) / "staging").glob("*/*"))
+def staged(embedded: EmbeddedLog) -> list[Path]:
+    return sorted((Path(embedded.directory) / "staging").glob("*/*"))
 
 
-def test_staged_parts_become_visible_together_and_in_order(log: EmbeddedLog) -> None:
-    append = log.staged_append("a")
+def test_staged_parts_become_visible_together_and_in_order(embedded: EmbeddedLog) -> None:
+    append = embedded.staged_append("a")
     # The first part is too large for its receipt, the second is not.
     parts = [
         append.stage("0", "t", [outputs(0, 1_000), outputs(1_000, 1_000)]),
         append.stage("1", "t", [outputs(5_000, 2)]),
     ]
-    assert len(staged(log)) == 1
-    assert log.end_offsets([TOPIC]) == {TOPIC: 0}
+    assert len(staged(embedded)) == 1
+    assert embedded.end_offsets([TOPIC]) == {TOPIC: 0}
     assert append.commit(parts) == {TOPIC: (0, 2_002)}
-    assert [int(key or b"") for _, _, key, _, _ in log.read("t", 0, 0)] == [*range(2_000), 5_000, 5_001]
-    assert staged(log) == []
+    assert [int(key or b"") for _, _, key, _, _ in embedded.read("t", 0, 0)] == [*range(2_000), 5_000, 5_001]
+    assert staged(embedded) == []
 
 
-def test_part_that_fails_and_append_that_is_given_up_leave_nothing(log: EmbeddedLog) -> None:
-    append = log.staged_append("a")
+def test_part_that_fails_and_append_that_is_given_up_leave_nothing(embedded: EmbeddedLog) -> None:
+    append = embedded.staged_append("a")
     with pytest.raises(ValueError, match="no more"):
         append.stage("0", "t", failing())
-    assert staged(log) == []
+    assert staged(embedded) == []
     append.stage("1", "t", [outputs(0, 2_000)])
     append.discard()
-    assert staged(log) == []
-    assert log.end_offsets([TOPIC]) == {TOPIC: 0}
+    assert staged(embedded) == []
+    assert embedded.end_offsets([TOPIC]) == {TOPIC: 0}
 
 
-def test_commit_that_cannot_read_a_part_adds_nothing(log: EmbeddedLog) -> None:
-    append = log.staged_append("a")
+def test_commit_that_cannot_read_a_part_adds_nothing(embedded: EmbeddedLog) -> None:
+    append = embedded.staged_append("a")
     parts = [append.stage(str(n), "t", [outputs(n * 2_000, 2_000)]) for n in range(2)]
-    staged(log)[1].unlink()
+    staged(embedded)[1].unlink()
     with pytest.raises(LogError, match="cannot be read"):
         append.commit(parts)
-    assert log.end_offsets([TOPIC]) == {TOPIC: 0}
+    assert embedded.end_offsets([TOPIC]) == {TOPIC: 0}
 
 
-def test_commit_to_a_topic_that_was_deleted_adds_nothing(log: EmbeddedLog) -> None:
-    append = log.staged_append("a")
-    log.create_topic("u")
+def test_commit_to_a_topic_that_was_deleted_adds_nothing(embedded: EmbeddedLog) -> None:
+    append = embedded.staged_append("a")
+    embedded.create_topic("u")
     parts = [append.stage("0", "t", [outputs(0, 2)]), append.stage("1", "u", [outputs(0, 2)])]
-    log.delete_topic("u")
+    embedded.delete_topic("u")
     with pytest.raises(TopicError, match="there is no topic 'u'"):
         append.commit(parts)
-    assert log.end_offsets([TOPIC]) == {TOPIC: 0}
+    assert embedded.end_offsets([TOPIC]) == {TOPIC: 0}
 
 
-def test_parts_that_nobody_has_committed_for_a_week_are_removed_by_another_append(log: EmbeddedLog) -> None:
+def test_parts_that_nobody_has_committed_for_a_week_are_removed_by_another_append(embedded: EmbeddedLog) -> None:
     for name in ("old", "young"):
-        log.staged_append(name).stage("0", "t", [outputs(0, 2_000)])
-    [old, young] = [path.parent for path in staged(log)]
+        embedded.staged_append(name).stage("0", "t", [outputs(0, 2_000)])
+    [old, young] = [path.parent for path in staged(embedded)]
     eight_days = time.time() - 8 * 24 * 3600
     os.utime(old, (eight_days, eight_days))
-    log.staged_append("other").discard()
-    assert [path.parent for path in staged(log)] == [young]
+    embedded.staged_append("other").discard()
+    assert [path.parent for path in staged(embedded)] == [young]
 
 
 @pytest.mark.kafka
