@@ -32,8 +32,9 @@ def in_time_order(topology: Topology, config: StreamsConfig, inputs: Inputs) -> 
     layout = bounded_layout(topology, config, inputs, 1)
     times = {topic: sort_time(layout, topic) for topic in inputs if topic not in global_topics(topology)}
     return {
-        topic: sorted(records, key=lambda record: times[topic](*record[1:]) if topic in times else record[1])
+        topic: sorted(records, key=lambda record: record[1] if time_of is None else time_of(*record[1:]))
         for topic, records in inputs.items()
+        for time_of in [times.get(topic)]
     }
 
 
