@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from headrace.batches.bounded_host import BoundedHost, global_stores
 from headrace.batches.bounded_rows import (
     FIRST_MS,
     ROUND_BITS,
@@ -30,58 +31,15 @@ from headrace.batches.bounded_rows import (
 from headrace.batches.live_task import unlogged_rows
 from headrace.batches.task_runner import FIRST_PARTITION
 from headrace.runtime.collector_pause import collector_paused
-from headrace.runtime.global_task import make_global_task
 from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.punctuation import NEVER
 from headrace.runtime.task import Task
-from headrace.state import Engine, MemoryEngine, OverlayEngine, StoreBuilder
+from headrace.state import OverlayEngine
 from headrace.state.changes import Changes
-from headrace.state.environment import DISK_ENGINES, Environment, disk_engine, open_environment
 from headrace.topics.log import Output, Raw, Topic
 from headrace.topics.spread import spread
 
 _PAGE_ROWS = 10_000
-
-
-class _Host:
-    """What a bounded task asks for: stores in files below a directory, a clock that stands still."""
-
-    def __init__(self, job: BoundedJob, directory: Path, tables: Mapping[str, Any]) -> None:
-        self._job = job
-        self._directory = directory
-        self._environments: dict[str, Environment] = {}
-        self._memory: dict[str, MemoryEngine] = {}
-        self.global_stores = tables
-
-    def now_ms(self) -> int:
-        return self._job.now_ms
-
-    def topic_name(self, topic: str) -> str:
-        return self._job.layout.topic_name(topic)
-
-    def partitions_of(self, topic: str) -> int:
-        # Topics that are only written have as many as the widest one that is read, unless the application says more.
-        partitions = self._job.layout.partitions
-        return partitions.get(topic) or max(partitions.values(), default=1)
-
-    def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:
-        return OverlayEngine(self._base(builder.name, disk_engine(builder, self._job.layout.config)))
-
-    def _base(self, name: str, kind: str | None) -> Engine:
-        for known in DISK_ENGINES:
-            if kind == known:
-                if kind not in self._environments:
-                    self._environments[kind] = open_environment(known, self._directory / known, self._job.layout.config)
-                return self._environments[kind].engine(name)
-        return self._memory.setdefault(name, MemoryEngine())
-
-    def fill(self, builder: StoreBuilder, rows: Mapping[bytes, bytes | None]) -> None:
-        """Writes rows of a store before its task is made."""
-        self._base(builder.name, disk_engine(builder, self._job.layout.config)).apply(Changes(rows=dict(rows)))
-
-    def close(self) -> None:
-        for environment in self._environments.values():
-            environment.close()
 
 
 class BoundedTask:
@@ -93,7 +51,7 @@ class BoundedTask:
         self._place = job.layout.tasks[number]
         self._topics = job.inputs(self._place)
         self._directory = Path(mkdtemp(prefix=f"{self._place.name}-", dir=directory))
-        self._host = _Host(job, self._directory, tables)
+        self._host = BoundedHost(job, self._directory, tables)
         layout, part = job.layout, job.layout.parts[self._place.id.subtopology]
         self._builders = [layout.topology.store_builders[store] for store in part.state_stores]
         self._nodes = [layout.topology.nodes[name] for name in part.nodes]
@@ -355,7 +313,7 @@ def run_tasks(job: BoundedJob, pages: Iterable[InputPage], directory: Path) -> I
                         task.close()
                         task = None
                     if tables is None:
-                        tables = _global_stores(job)
+                        tables = global_stores(job)
                     task, current = BoundedTask(job, number, directory, tables), number
                 yield from task.take(part)
         if task is not None:
@@ -363,34 +321,3 @@ def run_tasks(job: BoundedJob, pages: Iterable[InputPage], directory: Path) -> I
     finally:
         if task is not None:
             task.close()
-
-
-def _global_stores(job: BoundedJob) -> Mapping[str, Any]:
-    """Returns the global tables with everything that their topics have."""
-    layout = job.layout
-    # Files would be shared by tasks that close them.
-    made = make_global_task(layout.topology, layout.config, _GlobalHost(job))
-    if made is None:
-        return {}
-    for topic, raws in job.tables.items():
-        made.add_records(topic, 0, raws)
-    while made.process_one():
-        pass
-    made.commit()
-    made.take_outputs()
-    for engine in made.engines().values():
-        engine.commit()
-    return made.stores
-
-
-class _GlobalHost(_Host):
-    """Keeps global tables in memory."""
-
-    def __init__(self, job: BoundedJob) -> None:
-        super().__init__(job, Path(), {})
-
-    def partitions_of(self, topic: str) -> int:
-        return 1
-
-    def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:
-        return OverlayEngine(MemoryEngine())
