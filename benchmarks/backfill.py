@@ -56,8 +56,8 @@ class Done:
 
 def write_payments(directory: Path, load: Load) -> None:
     """Writes the payments to Parquet, unless they are there already."""
-    import pyarrow  # type: ignore[import-untyped]  # optional, like Spark
-    import pyarrow.parquet  # type: ignore[import-untyped]
+    import pyarrow
+    import pyarrow.parquet
 
     place = directory / "payments-files"
     note = place / "load.json"

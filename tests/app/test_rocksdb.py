@@ -36,7 +36,7 @@ class Counting:
         self.place.write("in", [(key, "x", 1000) for key in keys])
         self._expected.update(keys)
         streams = self.place.streams(counting, default_dsl_store="rocksdb")
-        streams.run(available_now=True)
+        streams.run(until_end=True)
         assert self._results() == {key: self._expected[key] for key in keys}
         return streams
 
