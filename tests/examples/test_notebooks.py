@@ -49,7 +49,7 @@ def shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def run(name: str) -> list[dict[str, str]]:
         notebook = _read(next(path for path in NOTEBOOKS if path.stem == name))
         place = {"metadata": {"path": str(tmp_path)}}
-        NotebookClient(notebook, timeout=300, kernel_name="python3", resources=place).execute()
+        NotebookClient(notebook, timeout=600, kernel_name="python3", resources=place).execute()
         cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
         return [{k: v for output in cell.outputs for k, v in output.get("data", {}).items()} for cell in cells]
 
@@ -70,3 +70,14 @@ def test_live_table_shows_graph_frames_store_and_plot(shown: Any) -> None:
     assert "image/png" in plot
     # The notebook itself asserts that every cent is in the table.
     assert second["text/plain"] != first["text/plain"]
+
+
+@pytest.mark.spark
+def test_backfill_ends_in_a_live_table_with_a_plot(shown: Any) -> None:
+    _, lake, graph, sums, _, _, store, plot, _ = shown("backfill")
+    assert "customer" in lake["text/plain"]
+    assert "<svg" in graph["text/html"]
+    # The notebook itself asserts that history and live purchases are each in the sums, once.
+    assert all(customer in sums["text/plain"] for customer in ("ada", "bob", "eve"))
+    assert store["text/html"].count("<tr>") == 1 + 3
+    assert "image/png" in plot
