@@ -184,7 +184,7 @@ def measure_latency(
 
 
 def task(directory: Path, application: str, program: str) -> Task:
-    return Task(program=program, application=application, directory=str(directory), out="out", available_now=False)
+    return Task(program=program, application=application, directory=str(directory), out="out", until_end=False)
 
 
 def main() -> None:

@@ -121,8 +121,8 @@ def write_log(directory: Path, load: Load) -> None:
 
 def write_files(directory: Path, load: Load) -> None:
     """Writes the purchases as a Kafka connector would have left them: key, value and time, a file per partition."""
-    import pyarrow  # type: ignore[import-untyped]  # optional, like Spark
-    import pyarrow.parquet  # type: ignore[import-untyped]
+    import pyarrow  # optional, like Spark
+    import pyarrow.parquet
 
     directory.mkdir()
     step = max(1, load.batch * load.partitions // load.files_per_batch)

@@ -36,7 +36,7 @@ class Task:
     directory: str
     """Its log is in ``log``, and its state in ``state``."""
     out: str
-    available_now: bool = True
+    until_end: bool = True
     max_batch_records: int = 1_000_000
     cache_bytes: int = 1 << 30
     """So large that a batch writes each key once, like the update mode of the native queries."""
@@ -161,8 +161,8 @@ def main() -> None:
         print(json.dumps(line), flush=True)
 
     streams.add_batch_listener(show)
-    streams.start(available_now=task.available_now)
-    if not task.available_now:
+    streams.start(until_end=task.until_end)
+    if not task.until_end:
         threading.Thread(target=_close_at_end_of_input, args=(streams,), daemon=True).start()
     streams.wait()
     streams.close()

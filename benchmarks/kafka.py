@@ -182,9 +182,12 @@ class Bench:
         return Measured(*measured, answer)
 
     def latency(self, side: Side, program: Program, seconds: float) -> Timed:
-        """Runs a program at the rate, and looks when its results can be read."""
+        """Runs a program at the rate, and looks when its results can be read.
+
+        Its input begins with it: what others were sent before would be a backlog.
+        """
         out = f"late-{side.name}-{program.name}"
-        recreate(self.servers, [out], self.load.partitions)
+        recreate(self.servers, (out, PURCHASES, PAYMENTS), self.load.partitions)
         application = application_of(side, program.name, "latency")
         output = self.directory / f"{application}.txt"
         arguments = command(side, application, program.name, program.inputs, out, self.servers, self.directory)
@@ -283,7 +286,7 @@ def compare(bench: Bench, programs: Sequence[Program], sides: Sequence[Side], co
 
 def compare_latency(bench: Bench, programs: Sequence[Program], sides: Sequence[Side], seconds: float) -> bool:
     """Prints latencies and cores; returns whether the targets are met."""
-    recreate(bench.servers, (CUSTOMERS, PURCHASES, PAYMENTS), bench.load.partitions)
+    recreate(bench.servers, [CUSTOMERS], bench.load.partitions)
     producer = Producer({"bootstrap.servers": bench.servers})
     send(producer, CUSTOMERS, customers(bench.load), bench.load.partitions)
     met = True

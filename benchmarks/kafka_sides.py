@@ -83,7 +83,7 @@ def command(
         application=application,
         directory=str(directory),
         out=out,
-        available_now=False,
+        until_end=False,
         bootstrap_servers=servers,
         guarantee=side.guarantee,
     )

@@ -103,7 +103,7 @@ def run(place: Place, level: str, *, is_off: Callable[[int], bool] = lambda _: F
 
     gc.collect()
     with turn, patch.object(LocalExecutor, "run", begin), patch.object(BatchEngine, "_tell", end):
-        streams.start(available_now=True)
+        streams.start(until_end=True)
         streams.wait(timedelta(minutes=5))
     # The first one builds the tasks.
     return {each: seconds[each] for each, records in enumerate(sizes) if each > 0 and records == BATCH}

@@ -166,7 +166,7 @@ def main() -> None:
                 application="soak",
                 directory=str(directory),
                 out="out",
-                available_now=False,
+                until_end=False,
                 settings={"spark.driver.extraJavaOptions": TOUCHED_HEAP},
             )
             with running(task) as program:

@@ -1,4 +1,4 @@
-"""Options of the whole suite, and the Kafka broker of those tests that ask for one."""
+"""Options of the whole suite, logs without topics, and the Kafka broker of those tests that ask for one."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headrace.topics.journal import DurableLog
     from headrace.topics.kafka import KafkaLog
     from tests.secured_listener import SecuredListener
 
@@ -112,3 +115,15 @@ def kafka(broker: str) -> Iterator[KafkaLog]:
             log.delete_topic(name)
         for application in ("app", "one", "two"):
             log.reset_application(application)
+
+
+@pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DurableLog]:
+    """A log without topics, of either kind."""
+    if request.param == "kafka":
+        yield request.getfixturevalue("kafka")
+        return
+    from headrace.topics.embedded import EmbeddedLog
+
+    with EmbeddedLog(tmp_path / "log", sync="none") as opened:
+        yield opened

@@ -1,8 +1,9 @@
 """The documentation is true: its code runs and prints what it says, its links lead somewhere, its tables are complete.
 
-Every ``python`` block of a page is run, in order, in one namespace per page. A block with ``>>>`` prompts is a doctest;
-any other block is executed as it stands; one that begins with the name of a file can be imported by later ones. Of some
-pages the ``console`` blocks are run, too, in a shell, in a directory with those files. ``sh`` blocks are not run.
+Every ``python`` block of a page is run, in order, in one namespace per page; pages that make a Spark session get a
+process of their own. A block with ``>>>`` prompts is a doctest; any other block is executed as it stands; one that
+begins with the name of a file can be imported by later ones. Of some pages the ``console`` blocks are run, too, in a
+shell, in a directory with those files. ``sh`` blocks are not run.
 """
 
 import doctest
@@ -30,6 +31,8 @@ SESSIONS = [
     "docs/sql/quickstart.md",
     "docs/sql/user-functions.md",
 ]
+# They make a Spark session, as a user does: a process can have only one.
+ON_SPARK = ("docs/guide/backfill.md", "docs/guide/dataframes.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# (\w+\.py)\n")
@@ -59,20 +62,40 @@ def run(code: str, page: Path, lines_before: int, namespace: dict[str, object]) 
     return "".join(report)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_code_of_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def run_page(page: Path, module: ModuleType) -> None:
+    """Runs all blocks of a page in the working directory."""
+    module.__file__ = str(Path.cwd() / f"{page.stem}.py")
+    for lines_before, code in blocks(page):
+        if name := FILE.match(code):
+            Path(name.group(1)).write_text(code, encoding="utf-8")
+            sys.modules.pop(Path(name.group(1)).stem, None)
+        report = run(code, page, lines_before, vars(module))
+        assert not report, report
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ON_SPARK])
+def test_code_of_the_page_runs(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # Classes of a page need a module, for serdes and pickle look their types up there.
-    module = ModuleType("snippets_of_" + page.stem)
-    module.__file__ = str(tmp_path / f"{page.stem}.py")
+    module = ModuleType("snippets_of_" + Path(name).stem)
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    for lines_before, code in blocks(page):
-        if name := FILE.match(code):
-            (tmp_path / name.group(1)).write_text(code, encoding="utf-8")
-            monkeypatch.delitem(sys.modules, Path(name.group(1)).stem, raising=False)
-        report = run(code, page, lines_before, vars(module))
-        assert not report, report
+    run_page(ROOT / name, module)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_code_of_the_page_runs_in_a_process_of_its_own(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.test_docs", str(ROOT / name)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def session(page: Path) -> Iterator[tuple[str, str]]:
@@ -136,3 +159,7 @@ def test_every_guide_page_has_code_and_is_in_the_index() -> None:
 def test_configuration_page_lists_every_setting() -> None:
     page = (ROOT / "docs" / "guide" / "configuration.md").read_text(encoding="utf-8")
     assert table() in page, "run `python -m tools.configuration_table --write`"
+
+
+if __name__ == "__main__":
+    run_page(Path(sys.argv[1]), sys.modules["__main__"])

@@ -56,6 +56,7 @@ from headrace.errors import (
     TopologyError,
     UnknownStateStoreError,
     UnsupportedOperationError,
+    did_you_mean,
 )
 from headrace.handlers import (
     DeadLetter,
@@ -141,13 +142,16 @@ from headrace.windows import (
 
 if TYPE_CHECKING:
     from headrace.app import Streams, StreamsState
+    from headrace.clients import Consumer, Producer
     from headrace.topics.embedded import EmbeddedLog
 
 __version__ = "0.1.0"
 
 # Loaded when they are asked for: what runs an application needs more packages than what describes it.
 _LAZY = {
+    "Consumer": "headrace.clients",
     "EmbeddedLog": "headrace.topics.embedded",
+    "Producer": "headrace.clients",
     "Streams": "headrace.app",
     "StreamsState": "headrace.app",
 }
@@ -156,7 +160,8 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     home = _LAZY.get(name)
     if home is None:
-        message = f"module 'headrace' has no attribute '{name}'"
+        hint = did_you_mean(name.removeprefix("Kafka").replace("Exception", "Error"), __all__)
+        message = f"module 'headrace' has no attribute '{name}'{hint}"
         raise AttributeError(message)
     return getattr(import_module(home), name)
 
@@ -172,6 +177,7 @@ __all__ = [
     "ConfigError",
     "Consumed",
     "ConsumedRecord",
+    "Consumer",
     "DeadLetter",
     "DefaultProductionExceptionHandler",
     "DeserializationError",
@@ -213,6 +219,7 @@ __all__ = [
     "ProcessorStateError",
     "ProcessorWrapper",
     "Produced",
+    "Producer",
     "ProductionError",
     "PunctuationType",
     "Record",

@@ -7,13 +7,14 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
 from headrace.arguments import text
+from headrace.client_settings import client_prefix, is_client_setting, prefix_client_settings
 from headrace.errors import ConfigError, describe_value, did_you_mean
 from headrace.handlers import (
     DefaultProductionExceptionHandler,
@@ -24,8 +25,19 @@ from headrace.handlers import (
     ProcessingExceptionHandler,
     ProductionExceptionHandler,
 )
+from headrace.named_objects import find_named
 from headrace.serdes import Serde, Serdes
-from headrace.settings import CLIENT_SETTINGS, NO_EFFECT, PREFIXES, Kind, Setting, optimizations, setting, to_plain
+from headrace.settings import (
+    CLIENT_SETTINGS,
+    NAMED_KINDS,
+    NO_EFFECT,
+    PREFIXES,
+    Kind,
+    Setting,
+    optimizations,
+    setting,
+    to_plain,
+)
 from headrace.timestamps import FailOnInvalidTimestamp, TimestampExtractor
 
 logger = logging.getLogger(__name__)
@@ -35,6 +47,19 @@ _EMIT_INTERVALS = (
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__",
     "__emit.interval.ms.kstreams.windowed.aggregation__",
 )
+
+
+# Names of settings share long parts, so that those that merely look alike mean something else.
+_CLOSE = 0.8
+
+
+def _hint_for(name: str) -> str:
+    meant, dotted = known_names().get(name), name.replace("_", ".")
+    if meant is not None:
+        return f"; it is '{meant}' here"
+    if is_client_setting(dotted):
+        return f"; settings of Kafka's clients are extras={{'{client_prefix(dotted) or ''}{dotted}': …}}"
+    return did_you_mean(name, StreamsConfig.__dataclass_fields__, cutoff=_CLOSE)
 
 
 def _knowing_its_settings(config: type[StreamsConfig]) -> type[StreamsConfig]:
@@ -48,9 +73,7 @@ def _knowing_its_settings(config: type[StreamsConfig]) -> type[StreamsConfig]:
             message = f"settings are keyword arguments, got {found}; a mapping is read by StreamsConfig.of(…)"
             raise ConfigError(message)
         for name in settings.keys() - config.__dataclass_fields__.keys():
-            meant = _names().get(name)
-            hint = did_you_mean(name, config.__dataclass_fields__) if meant is None else f"; it is '{meant}' here"
-            message = f"setting '{name}' is unknown{hint}"
+            message = f"setting '{name}' is unknown{_hint_for(name)}"
             raise ConfigError(message)
         init(self, **settings)
 
@@ -229,6 +252,13 @@ class StreamsConfig:
         default=None, repr=False, metadata={"setting": Setting("http.token", Kind.TEXT, optional=True)}
     )
     """What every request must send as ``Authorization: Bearer …``; None lets everybody ask who can reach the port."""
+    http_formatter: Callable[[Any], Any] | None = setting(
+        None, "http.formatter", Kind.FUNCTION, optional=True, call="(value)"
+    )
+    """Shows keys and values over HTTP and in the console that JSON does not have: returns what JSON has instead.
+
+    Of its answers ``NotImplemented`` leaves a value to Headrace, which shows the attributes of an object.
+    """
     http_tls_certificate: str | os.PathLike[str] | None = setting(
         None, "http.tls.certificate", Kind.PATH, optional=True
     )
@@ -244,13 +274,13 @@ class StreamsConfig:
         optimizations(self.topology_optimization)
         if not isinstance(self.topology_optimization, str):
             self._set("topology_optimization", ",".join(self.topology_optimization))
-        extras = _checked_extras(self.extras)
+        extras = prefix_client_settings(_checked_extras(self.extras))
         for name in extras:
             if not _is_extra(name):
-                hint = did_you_mean(str(name), _names())
+                hint = did_you_mean(str(name), known_names(), cutoff=_CLOSE)
                 message = f"extras: '{name}' must begin with one of {', '.join(PREFIXES)}{hint}"
                 raise ConfigError(message)
-        self._set("extras", dict(extras))
+        self._set("extras", extras)
 
     def _set(self, name: str, value: Any) -> None:
         # Frozen for users, but a value's other spellings are settled here, once.
@@ -260,10 +290,13 @@ class StreamsConfig:
     def of(cls, source: StreamsConfig | Mapping[str, Any] | None = None) -> StreamsConfig:
         """Makes a configuration from a mapping, whose names may be ours or Kafka's; passes a configuration through.
 
-        Durations may be ``timedelta`` or milliseconds, numbers and flags may be text.
+        Durations may be ``timedelta`` or milliseconds, numbers and flags may be text. Serdes, handlers and extractors
+        may be named: ``module:Name``, or by a class of Kafka. Settings of Kafka's clients need no prefix.
 
         >>> StreamsConfig.of({"application.id": "orders", "commit.interval.ms": 500}).commit_interval
         datetime.timedelta(microseconds=500000)
+        >>> StreamsConfig.of({"default.value.serde": "long", "auto.offset.reset": "latest"}).extras
+        {'consumer.auto.offset.reset': 'latest'}
         >>> StreamsConfig.of({"aplication.id": "orders"})
         Traceback (most recent call last):
         ...
@@ -278,6 +311,19 @@ class StreamsConfig:
             message = f"a configuration is a StreamsConfig, a mapping or None, got {describe_value(given)}"
             raise ConfigError(message)
         return cls(**_arguments(given))
+
+    def replaced(self, source: Mapping[str, Any]) -> StreamsConfig:
+        """Returns this configuration with the settings of a mapping in place of its own; names are those of ``of``.
+
+        >>> config = StreamsConfig(application_id="orders", extras={"spark.master": "local[2]"})
+        >>> changed = config.replaced({"commit.interval.ms": "500", "spark.ui.enabled": "true"})
+        >>> changed.application_id, changed.commit_interval_ms, changed.extras
+        ('orders', 500, {'spark.master': 'local[2]', 'spark.ui.enabled': 'true'})
+        """
+        arguments = _arguments(source)
+        if "extras" in arguments:
+            arguments["extras"] = {**self.extras, **prefix_client_settings(arguments["extras"])}
+        return replace(self, **arguments)
 
     def to_mapping(self) -> dict[str, Any]:
         """Returns all settings by their dotted names, durations in milliseconds, without those that are None.
@@ -354,8 +400,12 @@ def _settings() -> dict[str, Setting]:
 
 
 @cache
-def _names() -> dict[str, str]:
-    """Every spelling of every setting's name, and the field it is."""
+def known_names() -> dict[str, str]:
+    """Returns every spelling of every setting's name, and the field it is.
+
+    >>> known_names()["commit.interval.ms"], known_names()["commit_interval_ms"]
+    ('commit_interval', 'commit_interval')
+    """
     names = {known: known for known in (one.name for one in fields(StreamsConfig))}
     keys = {"topology.optimization": "topology_optimization"}
     for name, known in _settings().items():
@@ -364,7 +414,7 @@ def _names() -> dict[str, str]:
 
 
 def _is_extra(name: object) -> bool:
-    return isinstance(name, str) and (name.startswith(PREFIXES) or name in CLIENT_SETTINGS)
+    return isinstance(name, str) and (name.startswith(PREFIXES) or name in CLIENT_SETTINGS or is_client_setting(name))
 
 
 def _checked_extras(extras: object) -> Mapping[str, Any]:
@@ -381,18 +431,20 @@ def _arguments(source: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in source.items():
         if key == "extras":
             continue
-        name = _names().get(key)
+        name = known_names().get(key)
         if name is None:
             if _is_extra(key):
                 extras[key] = value
             elif key in NO_EFFECT:
                 logger.warning("setting '%s' has no effect: %s", key, NO_EFFECT[key])
             else:
-                candidates = [*_names(), *CLIENT_SETTINGS, *NO_EFFECT]
-                message = f"setting '{key}' is unknown{did_you_mean(str(key), candidates)}"
+                candidates = [*known_names(), *CLIENT_SETTINGS, *NO_EFFECT]
+                message = f"setting '{key}' is unknown{did_you_mean(str(key), candidates, cutoff=_CLOSE)}"
                 raise ConfigError(message)
             continue
         known = _settings().get(name)
+        if known is not None and known.kind in NAMED_KINDS and isinstance(value, str):
+            value = find_named(name, value, is_serde=known.kind is Kind.SERDE)
         parsed = value if known is None else known.parse(name, value)
         if name in arguments and arguments[name] != parsed:
             message = f"'{given_as[name]}' and '{key}' are one setting with two different values; leave one out"

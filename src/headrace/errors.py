@@ -256,7 +256,15 @@ class TopicError(StreamsError, ValueError):
 
 
 class UnknownTopicError(TopicError, LookupError):
-    """There is no topic of that name in the log. Create it, or correct the name."""
+    """There is no topic of that name in the log. Create it, or correct the name. ``topic`` is the name.
+
+    >>> UnknownTopicError("there is no topic 'orders' in the log", topic="orders").topic
+    'orders'
+    """
+
+    def __init__(self, message: str, *, topic: str = "") -> None:
+        super().__init__(message)
+        self.topic = topic
 
 
 class TopicExistsError(TopicError):
@@ -309,15 +317,17 @@ class UnknownTopologyError(StreamsError):
     """There is no topology of that name in this application. Check the name."""
 
 
-def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+def did_you_mean(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Returns ``"; did you mean 'x'?"`` for the candidate that looks most like ``name``, or an empty string.
+
+    How alike they must be is the ``cutoff``, from 0 to 1.
 
     >>> did_you_mean("aplication_id", ["application_id", "state_dir"])
     "; did you mean 'application_id'?"
     >>> did_you_mean("zebra", ["application_id", "state_dir"])
     ''
     """
-    matches = get_close_matches(name, list(candidates), n=1, cutoff=0.6)
+    matches = get_close_matches(name, list(candidates), n=1, cutoff=cutoff)
     return f"; did you mean '{matches[0]}'?" if matches else ""
 
 

@@ -34,7 +34,10 @@ def each(hint: str, *names: str) -> dict[str, str]:
 
 
 class Hinting:
-    """Answers an unknown attribute with what to use instead; ``_HINTS`` has what the spelling alone does not tell."""
+    """Answers an unknown attribute with what to use instead; ``_HINTS`` has what the spelling alone does not tell.
+
+    In a hint ``{owner}`` stands for the name of the class.
+    """
 
     __slots__ = ()
     _HINTS: ClassVar[Mapping[str, str]] = {}
@@ -55,6 +58,42 @@ class HintingType(type):
             raise _unknown(cls, f"type object {cls.__name__!r}", name)
 
 
+class OptionType(HintingType):
+    """Type of options, which are values with keyword arguments: it also says how they are made."""
+
+    _all: ClassVar[dict[str, type]] = {}
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+        super().__init__(name, bases, namespace)
+        OptionType._all[name.lower()] = cls
+
+    @staticmethod
+    def of_parameter(parameter: str, field: str) -> str | None:
+        """Returns the option that a method takes as ``parameter``, if it has such a field."""
+        option = OptionType._all.get(parameter)
+        return option.__name__ if option is not None and field in vars(option)["__dataclass_fields__"] else None
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        # What inspect would find is __call__ below.
+        signature = inspect.signature(vars(cls)["__init__"])
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    # To type checkers calling an option gives what its constructor says.
+    if not TYPE_CHECKING:
+
+        def __call__(cls, *args: Any, **options: Any) -> Any:
+            try:
+                return super().__call__(*args, **options)
+            except TypeError as error:
+                signature = inspect.signature(cls.__init__)
+                try:
+                    signature.bind(None, *args, **options)
+                except TypeError as problem:
+                    raise _misused(cls.__name__, cls.__name__, signature, args, str(problem)) from None
+                raise error
+
+
 def _unknown(owner: type, what: str, name: str) -> AttributeError:
     message = f"{what} has no attribute '{name}'"
     if not name.startswith("_"):
@@ -62,7 +101,7 @@ def _unknown(owner: type, what: str, name: str) -> AttributeError:
         hints: Mapping[str, str] = getattr(owner, "_HINTS", {})
         snake = snake_case(name)
         if snake in hints:
-            message += f"; {hints[snake]}"
+            message += f"; {hints[snake].replace('{owner}', owner.__name__)}"
         else:
             message += f"; did you mean '{snake}'?" if snake in known else did_you_mean(snake, known)
     # With an object Python would add a guess of its own to ours.
@@ -89,7 +128,9 @@ def _explaining(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             signature.bind(self, *args, **options)
         except TypeError as error:
-            raise _misused(self, method.__name__, signature, args, str(error)) from None
+            where = getattr(self, "_where", None)
+            place = where(method.__name__) if callable(where) else f"{type(self).__name__}.{method.__name__}()"
+            raise _misused(place, method.__name__, signature, args, str(error)) from None
         return method(self, *args, **options)
 
     return call
@@ -107,7 +148,7 @@ _KEYWORDS = {
 """How options of these types are called where a method takes them by keyword only."""
 
 
-def _misused(owner: Any, name: str, signature: inspect.Signature, args: tuple[Any, ...], problem: str) -> TopologyError:
+def _misused(place: str, name: str, signature: inspect.Signature, args: tuple[Any, ...], problem: str) -> TopologyError:
     parameters = list(signature.parameters.values())[1:]
     by_position = sum(parameter.kind is not inspect.Parameter.KEYWORD_ONLY for parameter in parameters)
     remedy = ""
@@ -118,8 +159,15 @@ def _misused(owner: Any, name: str, signature: inspect.Signature, args: tuple[An
         if keyword in signature.parameters:
             remedy = f"; pass {keyword}={extra!r}" if isinstance(extra, str) else f"; pass it as {keyword}=…"
     elif unexpected := re.search(r"unexpected keyword argument '(\w+)'", problem):
-        remedy = did_you_mean(snake_case(unexpected[1]), signature.parameters)
+        remedy = _remedy_for(snake_case(unexpected[1]), signature)
     bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
-    where = getattr(owner, "_where", None)
-    place = where(name) if callable(where) else f"{type(owner).__name__}.{name}()"
     return TopologyError(f"{place}: {problem}; it is called as {name}{inspect.Signature(bare)}{remedy}")
+
+
+def _remedy_for(keyword: str, signature: inspect.Signature) -> str:
+    for parameter in signature.parameters:
+        if (option := OptionType.of_parameter(parameter, keyword)) is not None:
+            return f"; pass it in an option: {parameter}={option}({keyword}=…)"
+        if keyword in ("store_name", "name") and parameter in ("materialized", "store"):
+            return "; the name of a store is the first argument of Materialized"
+    return did_you_mean(keyword, signature.parameters)

@@ -11,9 +11,33 @@ _LONGEST_TEMPORARY = 30
 """Characters. The name of a socket has room for about 100, and what Spark adds to a directory has some 70."""
 
 
+def make_directories(path: Path) -> None:
+    """Makes a directory, and those above it that are missing; nobody else can enter what is made here."""
+    if not path.parent.is_dir():
+        make_directories(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
+def close_to_others(path: Path) -> None:
+    """Makes a directory of this user one that nobody else can enter; raises PermissionError if others could write it.
+
+    What they have put there cannot be told from what this user has put there.
+    """
+    found = path.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        message = (
+            f"'{path}' must be a directory that only user {os.geteuid()} can write; found "
+            f"{stat.filemode(found.st_mode)} of user {found.st_uid}; look at what is in it, and delete it, or chmod it "
+            "to 0700"
+        )
+        raise PermissionError(message)
+    if found.st_mode & 0o055:
+        path.chmod(0o700)
+
+
 def make_private(path: Path) -> Path:
     """Makes a directory of mode 0700 if it is missing; raises PermissionError if it is not this user's alone."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directories(path.parent)
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from headrace.errors import InvalidTimestampError, TopologyError, describe_value
+from headrace.hints import Hinting
 from headrace.windows.window import Windowed
 
 K = TypeVar("K")
@@ -89,13 +90,15 @@ EMPTY_HEADERS = Headers()
 
 
 @dataclass(frozen=True)
-class Record(Generic[K, V]):
+class Record(Hinting, Generic[K, V]):
     """A record as a processor sees it and forwards it; the ``with_…`` methods return changed copies.
 
     >>> record = Record("a", 1, timestamp_ms=10)
     >>> record.with_value(2)
     Record(key='a', value=2, timestamp_ms=10, headers=Headers(()))
     """
+
+    _HINTS: ClassVar[Mapping[str, str]] = {"timestamp": "did you mean 'timestamp_ms'?"}
 
     key: K
     """The key, or None."""
@@ -144,7 +147,7 @@ class Record(Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class FixedKeyRecord(Generic[K, V]):
+class FixedKeyRecord(Hinting, Generic[K, V]):
     """A record whose key must stay, as ``process_values`` gives it, so that the result needs no repartitioning.
 
     Processors get it and change it with ``with_…``; they do not make new ones.
@@ -152,6 +155,8 @@ class FixedKeyRecord(Generic[K, V]):
     >>> FixedKeyRecord("a", 1, 10).with_value(2).value
     2
     """
+
+    _HINTS: ClassVar[Mapping[str, str]] = {"timestamp": "did you mean 'timestamp_ms'?"}
 
     key: K
     """The key, or None."""

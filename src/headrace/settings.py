@@ -29,15 +29,20 @@ PREFIXES = (
 
 CLIENT_SETTINGS = frozenset(
     {
+        "client.dns.lookup",
         "connections.max.idle.ms",
         "metadata.max.age.ms",
         "receive.buffer.bytes",
         "reconnect.backoff.max.ms",
         "reconnect.backoff.ms",
         "request.timeout.ms",
+        "retry.backoff.max.ms",
         "retry.backoff.ms",
         "security.protocol",
+        "security.providers",
         "send.buffer.bytes",
+        "socket.connection.setup.timeout.max.ms",
+        "socket.connection.setup.timeout.ms",
     }
 )
 """Settings of all Kafka clients; kept as they are."""
@@ -83,6 +88,10 @@ class Kind(Enum):
     WRAPPER = "an object with the methods wrap_processor_supplier and wrap_fixed_key_processor_supplier"
     CONFIG_SETTER = "a function (store_name, options, configs), or an object with the method set_config"
     PATH = "a path"
+
+
+NAMED_KINDS = frozenset({Kind.FUNCTION, Kind.SERDE, Kind.WRAPPER, Kind.CONFIG_SETTER})
+"""Kinds whose values are objects, which a mapping may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +158,7 @@ class Setting:
         if value is None and self.optional:
             return None
         value = dict(self.synonyms).get(value, value) if isinstance(value, str) else value
-        if isinstance(value, type) and self.kind in (Kind.FUNCTION, Kind.SERDE, Kind.WRAPPER, Kind.CONFIG_SETTER):
+        if isinstance(value, type) and self.kind in NAMED_KINDS:
             # Kafka's configuration names classes; ours takes instances, and is kind to those who give the class.
             value = value() if takes(value, 0) else value
         if not self._fits(value):

@@ -8,26 +8,35 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from headrace.errors import InvalidTimestampError
 from headrace.record import EMPTY_HEADERS, Headers
 
 logger = logging.getLogger(__name__)
 
+if TYPE_CHECKING:
+    # With defaults, so that extractors need not name types that they do not look at.
+    from typing_extensions import TypeVar as OptionalTypeVar
+
+    K = OptionalTypeVar("K", default=Any)
+    V = OptionalTypeVar("V", default=Any)
+else:
+    K, V = TypeVar("K"), TypeVar("V")
+
 
 @dataclass(frozen=True, slots=True)
-class ConsumedRecord:
-    """A record of an input topic as a timestamp extractor sees it.
+class ConsumedRecord(Generic[K, V]):
+    """A record of a topic as a consumer or a timestamp extractor sees it.
 
     >>> record = ConsumedRecord("alice", {"at": 7}, 1000, topic="orders", partition=0, offset=41)
     >>> (lambda record, partition_time_ms: record.value["at"])(record, -1)
     7
     """
 
-    key: Any
+    key: K
     """The key, or None."""
-    value: Any
+    value: V
     """The value, or None."""
     timestamp_ms: int
     """The time that the producer or the log gave the record; negative if there is none."""

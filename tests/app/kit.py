@@ -35,7 +35,7 @@ class FakeEngine:
         directory: Path,
         keep_open: Sequence[int] = (),
     ) -> None:
-        self.log, self.directory = log, directory
+        self.config, self.log, self.directory = config, log, directory
         self.runs: list[bool] = []
         self.paused: list[bool] = []
         self.is_stopped = False
@@ -46,8 +46,8 @@ class FakeEngine:
         for action in actions:
             self._actions.put(action)
 
-    def run(self, *, available_now: bool = False) -> None:
-        self.runs.append(available_now)
+    def run(self, *, until_end: bool = False) -> None:
+        self.runs.append(until_end)
         while (action := self._actions.get(timeout=SOON)) is not None:
             action(self._listener)
 

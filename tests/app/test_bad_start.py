@@ -67,7 +67,7 @@ def test_missing_topic_changes_nothing_and_the_start_can_be_repeated(tmp_path: P
     log = open_log(config(tmp_path))
     log.create_topic("in")
     log.close()
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
 
 
@@ -186,19 +186,6 @@ def test_damaged_description(place: Path, content: bytes) -> None:
         """It starts."""
 
 
-def test_input_that_was_deleted_and_made_anew(place: Path) -> None:
-    ran(place)
-    log = open_log(config(place))
-    log.delete_topic("in")
-    log.create_topic("in", partitions=2)
-    log.close()
-    with pytest.raises(IncompatibleTopologyError, match=r"'in' was deleted and made anew .*`headrace reset app`"):
-        application(place, Engines()).start()
-    application(place, Engines()).clean_up()
-    with application(place, Engines()):
-        """It starts."""
-
-
 def test_checkpoint_of_an_earlier_version(place: Path) -> None:
     (place / "app" / "checkpoint" / "offsets").mkdir(parents=True)
     with pytest.raises(StateDirectoryError, match=r"is a checkpoint of an earlier version .*`headrace reset app`"):
@@ -227,7 +214,7 @@ def test_positions_that_a_reset_has_left(place: Path) -> None:
 
 
 def ran(place: Path) -> None:
-    streams = application(place, Engines(END)).start(available_now=True)
+    streams = application(place, Engines(END)).start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
 
 
@@ -299,4 +286,4 @@ def test_the_name_of_another_program_that_has_left_state_is_refused(place: Path)
         application(place, Engines(END)).start()
     with EmbeddedLog(place / "log", sync="none") as log:
         reset_application(config(place), log, ["app-counts-changelog"])
-    application(place, Engines(END)).start(available_now=True).wait()
+    application(place, Engines(END)).start(until_end=True).wait()

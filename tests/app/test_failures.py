@@ -76,7 +76,7 @@ def test_handler_that_answers_replace_thread(place: Path) -> None:
     states = listening(streams)
     streams.set_uncaught_exception_handler(lambda error: REPLACE)
     streams.pause()
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
     assert states.seen == [REBALANCING, RUNNING, REBALANCING, RUNNING, PENDING_SHUTDOWN, NOT_RUNNING]
     assert engines.one.runs == [True, True]
@@ -117,7 +117,7 @@ def test_pauses_grow_with_failures_in_a_row_and_begin_anew_after_a_batch(
     monkeypatch.setattr(Backoff, "reset", lambda self: calls.append("reset"))
     streams = application(place, Engines(fails(), fails(), started, batch(1), fails(), END))
     streams.set_uncaught_exception_handler(lambda error: REPLACE)
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
     assert calls == ["next", "next", "reset", "next"]
     assert max(Backoff().next() for _ in range(100)) <= LONGEST

@@ -190,13 +190,13 @@ def test_fingerprint_survives_json(build: Any) -> None:
 
 
 def test_changed_topology_is_refused_at_the_start(place: Path) -> None:
-    first = application(place, Engines(END)).start(available_now=True)
+    first = application(place, Engines(END)).start(until_end=True)
     assert first.wait(timedelta(seconds=SOON))
     engines = Engines(END)
     with pytest.raises(IncompatibleTopologyError, match="now keeps 'totals' instead"):
         application(place, engines, counting("totals")).start()
     assert engines.made == []
-    again = application(place, engines).start(available_now=True)
+    again = application(place, engines).start(until_end=True)
     assert again.wait(timedelta(seconds=SOON))
 
 
@@ -207,5 +207,5 @@ def test_global_tables_may_come_and_go_when_the_rest_keeps_its_place(tmp_path: P
 
     make_topics(tmp_path, **{"in": 2, "rates": 1})
     for build in (counts, with_global, counts):
-        streams = application(tmp_path, Engines(END), built(build)).start(available_now=True)
+        streams = application(tmp_path, Engines(END), built(build)).start(until_end=True)
         assert streams.wait(timedelta(seconds=SOON))

@@ -32,7 +32,7 @@ VIEW = Member("view-1", HostInfo("localhost", 8080), 0, {"0_0": -1})
 class LeavingTraces(FakeEngine):
     """Does to the log and to the directories what a run does."""
 
-    def run(self, *, available_now: bool = False) -> None:
+    def run(self, *, until_end: bool = False) -> None:
         if self.log.last_batch("app") is None:
             self.log.open_journal("app", []).commit(0, [], {("in", 0): 5})
         for path in (self.directory / "0_0", self.directory / "global"):
@@ -43,7 +43,7 @@ class LeavingTraces(FakeEngine):
 
 def run_once(place: Path, **settings: Any) -> None:
     streams = Streams(counting(), config(place, **settings), engine=LeavingTraces)
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
 
 
@@ -128,7 +128,7 @@ def test_clean_up_from_a_listener_of_the_running_application_is_refused(place: P
 
     streams = application(place, Engines(one_batch, END))
     streams.add_batch_listener(clean_up)
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
     assert len(refused) == 1
 
@@ -175,7 +175,7 @@ def test_reset_that_crashes_is_finished_by_the_next_start(
         before.append(traces(config(place)))
 
     streams = application(place, Engines(look, END))
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
     nothing_begun = at == 0
     assert before == [ALL if nothing_begun else ["topic app-counts-changelog", "description"]]

@@ -64,26 +64,41 @@ def test_signal_closes_a_running_application(place: Path, number: signal.Signals
     assert (out, errors, child.returncode) == ("PENDING_SHUTDOWN\nend NOT_RUNNING\n", "", 0)
 
 
-def test_signal_that_another_thread_gets_closes_as_well() -> None:
-    """The kernel may choose any thread, and the main one may be waiting."""
-    code = """
+# A thread that takes the signals that everybody else blocks, and sends them: the kernel may choose any thread.
+OTHER_THREAD = """
 import os, signal, threading
 from headrace.app.signals import closing_on_signals
 asked = threading.Event()
 
 def take_signals():
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM, signal.SIGINT])
     os.kill(os.getpid(), signal.SIGTERM)
+    AFTERWARDS
     threading.Event().wait()
 
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
 with closing_on_signals(asked.set):
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT] if INTERRUPTIBLE else [])
     threading.Timer(0.2, take_signals).start()
-    asked.wait()
-    os._exit(7)
+    WAIT
 """
+
+
+def test_signal_that_another_thread_gets_closes_as_well() -> None:
+    """The main thread may be waiting, and runs no handler meanwhile."""
+    assert _end_of("pass", "asked.wait(); os._exit(7)", interruptible=False) == 7
+
+
+def test_second_interrupt_that_another_thread_gets_ends_the_process_as_well() -> None:
+    interrupt = "asked.wait(); signal.pthread_kill(threading.get_ident(), signal.SIGINT)"
+    assert _end_of(interrupt, "threading.Event().wait()", interruptible=True) == -signal.SIGINT
+
+
+def _end_of(afterwards: str, wait: str, *, interruptible: bool) -> int:
+    code = OTHER_THREAD.replace("AFTERWARDS", afterwards).replace("WAIT", wait)
+    code = code.replace("INTERRUPTIBLE", str(interruptible))
     # On a time-out it is killed.
-    assert subprocess.run([sys.executable, "-c", code], timeout=SOON, check=False).returncode == 7
+    return subprocess.run([sys.executable, "-c", code], timeout=SOON, check=False).returncode
 
 
 def test_second_interrupt_ends_the_process_at_once(place: Path) -> None:
@@ -106,13 +121,13 @@ def test_handler_of_ones_own_may_close(place: Path) -> None:
 
 def test_handlers_come_back_after_a_run_that_ends_by_itself(place: Path) -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    application(place, Engines(started, END)).run(available_now=True)
+    application(place, Engines(started, END)).run(until_end=True)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
 def test_run_in_another_thread_leaves_signals_alone(place: Path) -> None:
     streams = application(place, Engines(started, END))
-    thread = threading.Thread(target=streams.run, kwargs={"available_now": True})
+    thread = threading.Thread(target=streams.run, kwargs={"until_end": True})
     thread.start()
     thread.join(SOON)
     assert streams.state is StreamsState.NOT_RUNNING

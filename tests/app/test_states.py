@@ -218,7 +218,7 @@ def test_listener_in_another_thread_of_the_engine_may_close(place: Path) -> None
 def test_listener_cannot_wait_for_the_end(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     streams = application(place, Engines(started, END))
     streams.set_state_listener(lambda new, old: streams.wait())
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
     assert "a listener cannot wait for the end" in caplog.text
 
@@ -226,8 +226,8 @@ def test_listener_cannot_wait_for_the_end(place: Path, caplog: pytest.LogCapture
 def test_next_instance_can_be_started_by_the_listener_of_the_last_state(place: Path) -> None:
     second = application(place, Engines(started, END))
     first = application(place, Engines(END))
-    first.set_state_listener(lambda new, old: second.start(available_now=True) if new is NOT_RUNNING else None)
-    first.start(available_now=True)
+    first.set_state_listener(lambda new, old: second.start(until_end=True) if new is NOT_RUNNING else None)
+    first.start(until_end=True)
     assert first.wait(timedelta(seconds=SOON))
     assert second.wait(timedelta(seconds=SOON))
 
@@ -243,7 +243,7 @@ def test_failing_listeners_are_logged_and_do_no_harm(place: Path, caplog: pytest
     streams.add_batch_listener(broken)
     streams.add_batch_listener(seen.append)
     with caplog.at_level(logging.ERROR):
-        streams.start(available_now=True)
+        streams.start(until_end=True)
         assert streams.wait(timedelta(seconds=SOON))
     assert seen == [1]
     assert "the state listener" in caplog.text
@@ -298,8 +298,8 @@ def test_listeners_are_functions_of_the_right_shape(streams: Streams, call: str,
         getattr(streams, call)(wrong)
 
 
-def test_available_now_ends_by_itself(streams: Streams, engines: Engines, states: States) -> None:
-    streams.start(available_now=True)
+def test_until_end_ends_by_itself(streams: Streams, engines: Engines, states: States) -> None:
+    streams.start(until_end=True)
     engines.one.do(started, END)
     assert streams.wait(timedelta(seconds=SOON))
     assert states.seen == [REBALANCING, RUNNING, PENDING_SHUTDOWN, NOT_RUNNING]
@@ -345,7 +345,7 @@ def test_metrics_are_those_of_the_engine_and_of_the_application(streams: Streams
 def test_a_given_log_stays_open(place: Path) -> None:
     log = open_log(config(place))
     streams = Streams(counting(), config(place), log=log, engine=Engines(END))
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(timedelta(seconds=SOON))
     assert "out" in log.topics()
     log.close()

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from headrace import (
     AutoOffsetReset,
     Branched,
@@ -333,6 +335,7 @@ DSL: list[Call] = [
             "map_values:with_key": {"mapper": with_key(pair), **NAME},
             "flat_map": {"mapper": pair, **NAME},
             "flat_map_values": {"mapper": value, **NAME},
+            "map_batches": {"mapper": value, "max_records": 10, "schema": pa.schema([("a", pa.int64())]), **NAME},
             "select_key": {"selector": pair, **NAME},
             "peek": {"action": pair, **NAME},
             "for_each": {"action": pair, **NAME},
@@ -629,6 +632,7 @@ DRIVER: list[Call] = [
             "advance_wall_clock_time": {"advance": MINUTE},
             "unread": {"topic": "out"},
             "take_outputs": {"topic": "out", "count": 1},
+            "peek_outputs": {"topic": "out", "count": 1},
             "get_state_store": {"name": "rows", "partition": 0},
             "get_key_value_store": {"name": "rows", "partition": 0},
             "get_timestamped_key_value_store": {"name": "rows", "partition": 0},

@@ -72,6 +72,7 @@ CASES: dict[str, Case] = {
     "map": Case(stream(lambda s: s.map(lambda k, v: (k, v))), *PASS),
     "map_values": Case(stream(lambda s: s.map_values(lambda v: v)), *PASS),
     "flat_map": Case(stream(lambda s: s.flat_map(lambda k, v: [(k, v)])), *PASS),
+    "map_batches": Case(stream(lambda s: s.map_batches(lambda records: [each.value for each in records])), *PASS),
     "flat_map_values": Case(stream(lambda s: s.flat_map_values(lambda v: [v])), *PASS),
     "select_key": Case(stream(lambda s: s.select_key(lambda k, _v: k)), *PASS),
     "peek": Case(stream(lambda s: s.peek(lambda _k, _v: None)), *PASS),

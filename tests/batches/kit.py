@@ -52,11 +52,9 @@ class Bench:
     def layout(self) -> Layout:
         return Layout.on(self.log, self.topology, self.config)
 
-    def driver(
-        self, host: str = "host", *, executor: LocalExecutor | None = None, available_now: bool = False
-    ) -> Driver:
+    def driver(self, host: str = "host", *, executor: LocalExecutor | None = None, until_end: bool = False) -> Driver:
         """Starts a driver with its executor on a machine of this name, which has a disk of its own."""
-        return Driver(self, self.directory / host, executor or LocalExecutor(), available_now=available_now)
+        return Driver(self, self.directory / host, executor or LocalExecutor(), until_end=until_end)
 
     def write(self, topic: str, *records: tuple[str | None, Any, int], partition: int | None = None) -> None:
         """Appends records of key, JSON value and timestamp."""
@@ -92,7 +90,7 @@ class Bench:
 class Driver:
     """One run of the application on one machine."""
 
-    def __init__(self, bench: Bench, directory: Path, executor: LocalExecutor, *, available_now: bool) -> None:
+    def __init__(self, bench: Bench, directory: Path, executor: LocalExecutor, *, until_end: bool) -> None:
         self.directory = directory
         self.executor = executor
         self.application_run = ApplicationRun(
@@ -100,7 +98,7 @@ class Driver:
             bench.log,
             directory,
             planner=lambda layout, log, state: Planner(
-                layout, log, state, available_now=available_now, clock=lambda: bench.clock_ms
+                layout, log, state, until_end=until_end, clock=lambda: bench.clock_ms
             ),
         )
         executor.add(self.application_run.application)

@@ -100,7 +100,7 @@ def test_backfill_in_small_batches_drops_nothing_as_late(tmp_path: Path, max_bat
     with EmbeddedLog(tmp_path / "log", sync="none") as log:
         fill(log)
         bench = Bench(tmp_path, build, {}, log=log, **settings(max_batch_records))
-        driver = bench.driver(available_now=True)
+        driver = bench.driver(until_end=True)
         reports = driver.run()
         driver.close()
         assert len({task.task for report in reports for task in report.tasks}) > 2

@@ -101,7 +101,7 @@ def test_a_store_has_what_was_sent_last_and_every_record_counts_once(
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
         # So often are rows written to the copy: with every batch, sometimes, or when it is closed.
-        patched.setattr(working_copy, "_WRITE_ROWS", write_rows)
+        patched.setattr(working_copy, "_LASTING", working_copy._LASTING._replace(rows=write_rows))
         bench = Bench(
             tmp_path_factory.mktemp("history"),
             build,

@@ -93,7 +93,7 @@ def test_batch_whose_function_hangs_is_left_behind_and_run_again(
     assert gate.left.wait(SOON)
     _wait_for_threads()
     assert values(log) == []
-    application(log, tmp_path, str.upper).run(available_now=True)
+    application(log, tmp_path, str.upper).run(until_end=True)
     assert values(log) == [b"V"]
 
 
@@ -124,7 +124,7 @@ def test_application_with_state_starts_again_after_a_loop_was_cancelled(log: Emb
     stuck = counting(log, tmp_path, lambda value: gate(value) if value == "1" else value).start()
     assert gate.entered.wait(SOON)
     assert stuck.cancel(timedelta(seconds=SOON))
-    counting(log, tmp_path, str).run(available_now=True)
+    counting(log, tmp_path, str).run(until_end=True)
     assert values(log) == [b"0", b"1"]
 
 
@@ -138,10 +138,10 @@ def test_application_does_not_start_while_a_function_that_was_left_behind_runs(
     assert gate.entered.wait(SOON)
     assert stuck.cancel(timedelta(seconds=SOON))
     with pytest.raises(StreamsError, match=r"still runs in this process.*start again when the function has returned"):
-        application(log, tmp_path, str.upper).run(available_now=True)
+        application(log, tmp_path, str.upper).run(until_end=True)
     gate.opened.set()
     _wait_for_threads()
-    application(log, tmp_path, str.upper).run(available_now=True)
+    application(log, tmp_path, str.upper).run(until_end=True)
     assert values(log) == [b"V"]
 
 
@@ -245,7 +245,7 @@ def test_failure_of_a_function_is_raised(log: EmbeddedLog, tmp_path: Path) -> No
         raise RuntimeError(message)
 
     with pytest.raises(StreamsError, match="not v"):
-        application(log, tmp_path, fail).run(available_now=True)
+        application(log, tmp_path, fail).run(until_end=True)
     assert values(log) == []
 
 

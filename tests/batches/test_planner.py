@@ -14,7 +14,7 @@ from headrace.batches.layout import Layout
 from headrace.batches.plan import Plan, Range
 from headrace.batches.planner import Planner
 from headrace.batches.reports import TaskReport
-from headrace.errors import MissingSourceTopicError, OffsetOutOfRangeError
+from headrace.errors import OffsetOutOfRangeError
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import JournalState, TaskRecord
 from headrace.topics.log import Output
@@ -34,11 +34,9 @@ class Planned:
         self.batch_id = self.journal.state.batch_id + 1
         self.planner = self.new_planner()
 
-    def new_planner(self, *, available_now: bool = True) -> Planner:
+    def new_planner(self, *, until_end: bool = True) -> Planner:
         self.journal = self.log.open_journal("app", [])
-        return Planner(
-            self.layout, self.log, self.journal.state, available_now=available_now, clock=lambda: self.clock_ms
-        )
+        return Planner(self.layout, self.log, self.journal.state, until_end=until_end, clock=lambda: self.clock_ms)
 
     def next(self, *, duration_ms: float = 2_000, clock_ms: int | None = None) -> dict[str, tuple[int, int]] | None:
         """Returns what the next batch reads, by partition, and takes it for done."""
@@ -176,7 +174,7 @@ def test_an_independent_input_is_not_held_back(log: EmbeddedLog) -> None:
 
 def test_a_clock_that_is_due_makes_a_batch(log: EmbeddedLog) -> None:
     app = Planned(log, copy("in"))
-    app.planner = app.new_planner(available_now=False)
+    app.planner = app.new_planner(until_end=False)
     app.next(clock_ms=5_000)
     app.clock_ms = 5_000
     plan = app.planner.next_plan(1)
@@ -193,7 +191,7 @@ def test_a_backfill_does_not_go_on_for_its_clocks(log: EmbeddedLog) -> None:
 
 def test_a_batch_that_an_earlier_driver_has_begun_does_not_hide_the_clocks_of_others(log: EmbeddedLog) -> None:
     app = Planned(log, copy("in"))
-    app.planner = app.new_planner(available_now=False)
+    app.planner = app.new_planner(until_end=False)
     begun = Plan(0, 1_000, due=frozenset({"0_0"}))
     app.planner.done(begun, [app._report(begun, "0_0", (), None)], 100.0)
     plan = app.planner.next_plan(1)
@@ -301,7 +299,7 @@ def test_a_plan_survives() -> None:
 def test_a_plan_names_the_last_commit_of_every_task(log: EmbeddedLog) -> None:
     log.append("in", [*records([1]), *records([1], 1)])
     app = Planned(log, copy("in"))
-    app.planner = app.new_planner(available_now=False)
+    app.planner = app.new_planner(until_end=False)
     app.next()
     log.append("in", records([2]))
     for batch_id, stamps in (1, {"0_0": "0_0/0", "0_1": "0_1/0"}), (2, {"0_0": "0_0/1", "0_1": "0_1/0"}):
@@ -318,7 +316,7 @@ def test_a_partition_that_a_topic_has_got_is_read_from_its_beginning(log: Embedd
     state = JournalState(0, {("in", 0): 3})
     log.append("in", [*records(range(5)), *records(range(4), 1)])
     app = Planned(log, copy("in"), **{"consumer.auto.offset.reset": "latest"})
-    app.planner = Planner(app.layout, log, state, available_now=True)
+    app.planner = Planner(app.layout, log, state, until_end=True)
     assert app.next() == {"in-0": (3, 5), "in-1": (0, 4)}
 
 
@@ -326,7 +324,7 @@ def test_little_input_waits_for_the_interval(log: EmbeddedLog, monkeypatch: pyte
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     app = Planned(log, copy("in"), **{"commit.interval.ms": 50})
-    app.planner = app.new_planner(available_now=False)
+    app.planner = app.new_planner(until_end=False)
     assert app.next() == {}
     log.append("in", records(range(3)))
     now += 0.02
@@ -343,7 +341,7 @@ def test_little_input_waits_in_proportion_to_the_last_batch(
 ) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     app = Planned(log, copy("in"), **{"commit.interval.ms": None})
-    app.planner = app.new_planner(available_now=False)
+    app.planner = app.new_planner(until_end=False)
     log.append("in", records(range(3)))
     assert app.next(duration_ms=duration_ms) == {"in-0": (0, 3)}
     positions, within_s = app.planner.waits_for()
@@ -352,7 +350,7 @@ def test_little_input_waits_in_proportion_to_the_last_batch(
 
 def test_whoever_has_nothing_to_do_waits_for_input_or_for_a_clock(log: EmbeddedLog) -> None:
     app = Planned(log, copy("in"))
-    app.planner = app.new_planner(available_now=False)
+    app.planner = app.new_planner(until_end=False)
     app.next(clock_ms=1_500)
     positions, within_s = app.planner.waits_for()
     assert (positions, within_s) == ({("in", 0): 0, ("in", 1): 0}, 0.5)
@@ -366,7 +364,7 @@ def test_tasks_wait_for_an_empty_input_as_long_as_they_are_told_to(
     builder = StreamsBuilder()
     builder.stream(["dense", "sparse"]).to("out")
     app = Planned(log, builder.build(), max_task_idle=SECOND)
-    app.planner = app.new_planner(available_now=False)
+    app.planner = app.new_planner(until_end=False)
     app.next()
     log.append("dense", records(range(3)))
     assert app.next() is None
@@ -376,13 +374,6 @@ def test_tasks_wait_for_an_empty_input_as_long_as_they_are_told_to(
     assert app.next() is None
     now += 1.01
     assert app.next() == {"dense-0": (3, 6)}
-
-
-def test_a_source_topic_that_is_deleted_meanwhile_is_missed(log: EmbeddedLog) -> None:
-    app = Planned(log, copy("in"))
-    log.delete_topic("in")
-    with pytest.raises(MissingSourceTopicError, match="a topic that application 'app' reads was deleted while it ran"):
-        app.next()
 
 
 def test_what_is_obsolete_is_told_now_and_then(log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch) -> None:

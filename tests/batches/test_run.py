@@ -16,7 +16,13 @@ from headrace.app.engine import local_engine
 from headrace.batches import run as running
 from headrace.batches.plan import Plan, Range
 from headrace.batches.reports import BatchReport, Outcome, TaskReport
-from headrace.errors import FencedError, IncompatibleTopologyError, RetriableError
+from headrace.errors import (
+    FencedError,
+    IncompatibleTopologyError,
+    MissingInternalTopicsError,
+    MissingSourceTopicError,
+    RetriableError,
+)
 from headrace.handlers import StreamThreadExceptionResponse
 from headrace.topics.embedded.journal import EmbeddedJournal
 from headrace.topics.journal import JournalState
@@ -273,13 +279,13 @@ def test_an_engine_that_is_to_do_what_is_available_ends_with_it(bench: Bench) ->
     bench.write("in", *(("a", 1, number) for number in range(5)), partition=0)
     listener = Listener()
     engine = engine_on(bench, listener)
-    engine.run(available_now=True)
+    engine.run(until_end=True)
     assert bench.read("out")[-1] == ("a", 5)
     assert listener.started == 1
     metrics = engine.metrics()
     assert (metrics["records-consumed-total"], metrics["lag"]) == (5, 0)
     # It can be run again, and finds nothing.
-    engine.run(available_now=True)
+    engine.run(until_end=True)
     assert len(bench.read("out")) == 5
 
 
@@ -307,3 +313,62 @@ def test_a_paused_engine_runs_nothing_until_it_is_resumed(bench: Bench) -> None:
     thread.join(SOON)
     assert not thread.is_alive()
     assert bench.read("out") == [("a", 1)]
+
+
+def test_input_that_is_deleted_between_plan_and_task_is_missed_and_no_other_suggested(bench: Bench) -> None:
+    bench.log.create_topic("inn")
+    bench.write("in", ("a", 1, 10), partition=0)
+    driver = bench.driver()
+    plan = driver.plan_work()
+    assert plan is not None
+    bench.log.delete_topic("in")
+    outcome = driver.execute(plan)
+    with pytest.raises(MissingSourceTopicError, match=r"'in', which it reads, was deleted") as caught:
+        driver.application_run.commit(plan, outcome)
+    assert "inn" not in str(caught.value)
+    driver.kill()
+
+
+def test_changelog_that_is_deleted_between_task_and_commit_is_missed(bench: Bench) -> None:
+    bench.log.create_topic("apq-totals-changelog", partitions=2)
+    driver = bench.driver()
+    bench.write("in", ("a", 1, 10), partition=0)
+    plan = driver.plan_work()
+    assert plan is not None
+    outcome = driver.execute(plan)
+    bench.log.delete_topic("app-totals-changelog")
+    with pytest.raises(MissingInternalTopicsError, match="'app-totals-changelog' was deleted while it ran") as caught:
+        driver.application_run.commit(plan, outcome)
+    assert "apq" not in str(caught.value)
+    driver.kill()
+
+
+def test_topic_of_a_global_table_that_is_deleted_is_missed_and_no_other_suggested(tmp_path: Path) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        rates = builder.global_table("rates")
+        builder.stream("in").join(rates, lambda value, rate: rate, key_selector=lambda key, value: key).to("out")
+
+    bench = Bench(tmp_path, build, {"in": 1, "rates": 1, "rate": 1, "out": 1})
+    driver = bench.driver()
+    bench.write("in", ("a", 1, 10))
+    bench.log.delete_topic("rates")
+    with pytest.raises(MissingSourceTopicError, match=r"'rates', which it reads, was deleted") as caught:
+        driver.run()
+    assert "'rate'" not in str(caught.value)
+    driver.close()
+
+
+def test_changelog_that_is_deleted_is_missed_and_none_of_another_application_suggested(bench: Bench) -> None:
+    bench.log.create_topic("apq-totals-changelog", partitions=2)
+    driver = bench.driver()
+    bench.write("in", ("a", 1, 10), partition=0)
+    driver.run()
+    bench.write("in", ("a", 1, 10), partition=0)
+    bench.log.delete_topic("app-totals-changelog")
+    with pytest.raises(
+        MissingInternalTopicsError, match=r"'app-totals-changelog' was deleted.*headrace reset"
+    ) as caught:
+        driver.run()
+    assert caught.value.topics == ("app-totals-changelog",)
+    assert "apq" not in str(caught.value)
+    driver.kill()

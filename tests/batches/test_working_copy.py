@@ -34,6 +34,10 @@ def settle(copy: WorkingCopy, offset: int, **rows: str | None) -> None:
     copy.settle({"store": Changes(rows=changes)}, {"store": Applied("topic", offset)})
 
 
+def written(copy: WorkingCopy, store: str = "store") -> int:
+    return copy.engine(store).base.count()
+
+
 def content(copy: WorkingCopy) -> dict[bytes, bytes]:
     return dict(copy.engine("store").scan())
 
@@ -54,7 +58,7 @@ def test_rows_are_seen_at_once_and_written_later(tmp_path: Path, kind: Kind) -> 
     settle(copy, 2, a="1", b="2")
     settle(copy, 3, a="3")
     assert content(copy) == {b"a": b"3", b"b": b"2"}
-    assert copy.rows() == 0
+    assert written(copy) == 0
     copy.close()
     # Nothing was written, neither rows nor how far they reach.
     assert on_disk(tmp_path / "0_0", kind) == ({}, -1)
@@ -71,15 +75,15 @@ def test_rows_and_their_offsets_are_written_together(tmp_path: Path, kind: Kind)
 
 
 def test_rows_are_written_when_they_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working_copy, "_WRITE_ROWS", 3)
+    monkeypatch.setattr(working_copy, "_LASTING", working_copy._LASTING._replace(rows=3))
     copy = opened(tmp_path / "0_0")
     settle(copy, 3, a="1", b="2", c="3")
-    assert copy.rows() == 0
+    assert written(copy) == 0
     # The same rows again are no more of them.
     settle(copy, 4, a="2")
-    assert copy.rows() == 0
+    assert written(copy) == 0
     settle(copy, 5, d="4")
-    assert copy.rows() == 4
+    assert written(copy) == 4
     copy.close()
     assert on_disk(tmp_path / "0_0")[1] == 5
 
@@ -91,10 +95,10 @@ def test_rows_are_written_when_time_has_passed(tmp_path: Path, monkeypatch: pyte
     settle(copy, 1, a="1")
     now += 9
     settle(copy, 2, a="2")
-    assert copy.rows() == 0
+    assert written(copy) == 0
     now += 2
     settle(copy, 3, b="3")
-    assert copy.rows() == 2
+    assert written(copy) == 2
     copy.close()
 
 
@@ -105,7 +109,7 @@ def test_what_changes_again_soon_is_written_once(tmp_path: Path, kind: Kind) -> 
         settle(copy, number, a=str(number), **{f"short-{number}": "x"})
         settle(copy, number, **{f"short-{number}": None})
     copy.write()
-    assert copy.rows() == 1
+    assert written(copy) == 1
     copy.close()
     assert on_disk(tmp_path / "0_0", kind) == ({b"a": b"99"}, 99)
 
@@ -116,7 +120,7 @@ def test_the_last_one_to_open_a_copy_is_the_one_who_writes(tmp_path: Path) -> No
     settle_elsewhere(tmp_path / "0_0")
     # What is there now was written by one of ours, so it is as good as what this one knows.
     assert copy.is_untouched()
-    for change in (copy.write, copy.wipe):
+    for change in (copy.write, lambda: copy.wipe(["store"])):
         with pytest.raises(ProcessorStateError, match="was opened by another process; it goes on there"):
             change()
     copy.close()
@@ -204,7 +208,7 @@ def test_wiping_leaves_an_empty_copy_that_can_be_used(tmp_path: Path, kind: Kind
     copy = opened(tmp_path / "0_0", kind)
     settle(copy, 1, a="1")
     copy.write()
-    copy.wipe()
+    copy.wipe(["store"])
     assert (content(copy), copy.applied("store")) == ({}, None)
     settle(copy, 7, b="2")
     copy.write()
@@ -269,3 +273,29 @@ def test_stores_of_one_task_may_be_in_different_engines(tmp_path: Path) -> None:
     assert [again.applied(store) for store in kinds] == [Applied("topic", 0), Applied("topic", 1), None]
     assert again.engine("small").get(b"k") is None
     again.close()
+
+
+def test_rows_of_joins_are_written_only_when_there_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Neither does a time have to pass for others, nor is any long enough for rows of joins.
+    monkeypatch.setattr(working_copy, "_LASTING", working_copy._LASTING._replace(seconds=-1.0))
+    monkeypatch.setattr(working_copy, "_JOINS", working_copy._JOINS._replace(rows=2))
+    kinds: dict[str, Kind] = {"count": "lmdb", "left": "lmdb"}
+    copy = WorkingCopy(tmp_path / "0_0", kinds, CONFIG, joins=["left"])
+    for number in (1, 2):
+        row = Changes(rows={str(number).encode(): b"x"})
+        copy.settle(dict.fromkeys(kinds, row), {store: Applied("topic", number) for store in kinds})
+    assert (written(copy, "count"), written(copy, "left")) == (2, 0)
+    copy.settle({"left": Changes(rows={b"3": b"x"})}, {"left": Applied("topic", 3)})
+    copy.close()
+    assert describe(tmp_path / "0_0", CONFIG).stores == {"count": 2, "left": 3}
+
+
+def test_rows_of_joins_that_cannot_be_used_leave_others_alone(tmp_path: Path) -> None:
+    copy = WorkingCopy(tmp_path / "0_0", {"count": "lmdb", "left": "lmdb"}, CONFIG, joins=["left"])
+    for store in ("count", "left"):
+        copy.settle({store: Changes(rows={b"a": b"1"})}, {store: Applied("topic", 1)})
+    copy.write()
+    copy.wipe(["left"])
+    assert [copy.engine(store).get(b"a") for store in ("count", "left")] == [b"1", None]
+    assert (copy.applied("count"), copy.applied("left")) == (Applied("topic", 1), None)
+    copy.close()

@@ -35,7 +35,7 @@ class Program:
 
     def run(self) -> None:
         """Runs until everything is read that is there."""
-        Streams(self.topology, self.config, log=self.log, engine=local_engine).run(available_now=True)
+        Streams(self.topology, self.config, log=self.log, engine=local_engine).run(until_end=True)
 
 
 def write(log: DurableLog, topic: str, rows: Iterable[Row]) -> None:

@@ -60,7 +60,13 @@ def test_build_is_the_default(headrace: Command, program: Path) -> None:
 
 @pytest.mark.parametrize(
     ("form", "begin"),
-    [("text", "Topologies:"), ("mermaid", "flowchart TD"), ("dot", "digraph topology {"), ("json", "{\n")],
+    [
+        ("text", "Topologies:"),
+        ("mermaid", "flowchart TD"),
+        ("dot", "digraph topology {"),
+        ("svg", "<svg "),
+        ("json", "{\n"),
+    ],
 )
 def test_formats(headrace: Command, program: Path, form: str, begin: str) -> None:
     assert headrace("describe", "a_shop_program:build", "--format", form).out.startswith(begin)

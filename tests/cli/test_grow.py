@@ -32,7 +32,7 @@ def count(log: EmbeddedLog, state_dir: Path, time_ms: int) -> None:
     config = StreamsConfig.of({"application_id": "counting", "state_dir": str(state_dir)})
     builder = StreamsBuilder(config)
     build(builder)
-    Streams(builder.build(config), config, log=log, engine=local_engine).run(available_now=True)
+    Streams(builder.build(config), config, log=log, engine=local_engine).run(until_end=True)
 
 
 def last_counts(log: EmbeddedLog) -> set[int]:

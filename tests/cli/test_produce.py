@@ -59,6 +59,16 @@ def test_records_with_everything(headrace: Command, log: EmbeddedLog) -> None:
     assert log.read("two", 1, 0, max_records=1) == [(0, 5, b"k", b'{"n":1}', headers)]
 
 
+def test_headers_of_every_record(headrace: Command, log: EmbeddedLog) -> None:
+    headrace("produce", "in", "--header", "from=web", "--header", "sum=1=1", stdin="5\n")
+    headrace("produce", "in", "--records", "--header", "from=web", stdin='{"value": 5, "headers": {"from": "app"}}\n')
+    assert [raw[4] for raw in log.read("in", 0, 0)] == [
+        (("from", b"web"), ("sum", b"1=1")),
+        (("from", b"web"), ("from", b"app")),
+    ]
+    assert "'web' is no header; write NAME=VALUE" in headrace("produce", "in", "--header", "web", code=2).err
+
+
 def test_windowed_keys_go_in_and_out(headrace: Command) -> None:
     line = '{"key":{"key":"ada","start_ms":60000,"end_ms":120000},"value":1}'
     for form in ("windowed-string", "session-string"):

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import click
 import pytest
 
-from headrace import StreamsConfig
+from headrace import Serdes, StreamsConfig
 from headrace.cli.settings import read_settings
 
 WANTED = {"application.id": "orders", "commit.interval.ms": 200, "spark.master": "local[2,4]"}
@@ -50,3 +51,22 @@ def test_files_that_cannot_be_read(tmp_path: Path, name: str, text: str, message
     path.write_text(text)
     with pytest.raises(click.UsageError, match=message):
         read_settings(path, ())
+
+
+def test_environment_goes_before_the_file_and_the_command_line_before_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.properties"
+    path.write_text("commit.interval.ms=1\npoll.ms=2\nmax.batch.records=3\n")
+    monkeypatch.setenv("HEADRACE_COMMIT_INTERVAL_MS", "10")
+    monkeypatch.setenv("HEADRACE_POLL_MS", "20")
+    monkeypatch.setenv("HEADRACE_DEFAULT_VALUE_SERDE", "headrace.serdes:LongSerde")
+    monkeypatch.setenv("HEADRACE_BROWSER", "/usr/bin/chromium")
+    config = StreamsConfig.of(read_settings(path, ("poll=200",)))
+    assert (config.commit_interval_ms, config.poll, config.max_batch_records) == (10, timedelta(milliseconds=200), 3)
+    assert config.default_value_serde == Serdes.long()
+
+
+def test_options_of_the_command_are_no_settings_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_STATE_DIR", "elsewhere")
+    assert read_settings(None, ()) == {}

@@ -15,7 +15,7 @@ def count(log: EmbeddedLog, state_dir: Path, application: str) -> None:
     config = StreamsConfig.of({"application_id": application, "state_dir": str(state_dir)})
     builder = StreamsBuilder(config)
     build(builder)
-    Streams(builder.build(config), config, log=log, engine=local_engine).run(available_now=True)
+    Streams(builder.build(config), config, log=log, engine=local_engine).run(until_end=True)
 
 
 def test_a_snapshot_is_taken_listed_restored_and_deleted(headrace: Command, log: EmbeddedLog, state_dir: Path) -> None:

@@ -1,27 +1,38 @@
 """What people who know Kafka Streams write out of habit is accepted, or answered with what to write here."""
 
+import copy
+import inspect
+import pickle
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+import headrace
 from headrace import (
+    AutoOffsetReset,
+    Consumed,
     Grouped,
     JoinWindows,
     Materialized,
     Named,
+    Record,
     Repartitioned,
     Serdes,
     SessionWindows,
     SlidingWindows,
+    Stores,
     StreamJoined,
     StreamsBuilder,
+    Suppressed,
+    TimeWindow,
     TimeWindows,
     Topology,
     TopologyError,
     TopologyTestDriver,
     ValueTransformerWithKey,
+    Windowed,
 )
 
 MINUTE = timedelta(minutes=1)
@@ -122,6 +133,13 @@ WRONG: list[tuple[Call, str]] = [
     ),
     (lambda g: g.builder.stream("a", "b"), r"pass a list of topics: \['a', 'b'\]"),
     (lambda g: g.builder.stream("a", "b", "c"), r"^StreamsBuilder.stream\(\): .*stream\(topics, consumed=None\)"),
+    (lambda g: g.stream.group_by_key(name="x"), r"pass it in an option: grouped=Grouped\(name=…\)$"),
+    (lambda g: g.stream.to("b", name="x"), r"pass it in an option: produced=Produced\(name=…\)$"),
+    (lambda g: g.builder.stream("a", keySerde=1), r"pass it in an option: consumed=Consumed\(key_serde=…\)$"),
+    (lambda g: g.grouped.count(storeName="x"), "the name of a store is the first argument of Materialized$"),
+    (lambda _: Materialized(store_name="x"), "the name of a store is the first argument of Materialized$"),  # type: ignore[call-arg]
+    (lambda _: Consumed(keySerde=None), r"^Consumed: .*Consumed\(key_serde=None, .*did you mean 'key_serde'\?$"),  # type: ignore[call-arg]
+    (lambda _: Materialized("x", Serdes.string()), r"^Materialized: it takes no further argument by position"),  # type: ignore[call-arg]
     (lambda _: Materialized("my store"), "^Materialized: store: name 'my store' is illegal"),
     (lambda _: Grouped("my group"), "^Grouped: name 'my group' is illegal"),
     (lambda g: g.grouped.aggregate(0, add), r"a function \(\) without parameters; found int 0; write `lambda: 0`"),
@@ -170,6 +188,21 @@ MISSING: list[tuple[Call, str]] = [
     (lambda _: Topology().addSource, "did you mean 'add_source'"),  # type: ignore[attr-defined]
     (lambda _: TimeWindows.of, r"use TimeWindows.of_size_with_no_grace\(…\) or TimeWindows.of_size_and_grace\(…\)$"),  # type: ignore[attr-defined]
     (lambda _: TimeWindows.ofSizeWithNoGrace, "did you mean 'of_size_with_no_grace'"),  # type: ignore[attr-defined]
+    (lambda _: Materialized.as_, r"call the class itself with the name of the store: Materialized\('…'\)$"),  # type: ignore[attr-defined]
+    (lambda _: Consumed.with_, r"call the class itself: Consumed\(key_serde=…, value_serde=…\)$"),  # type: ignore[attr-defined]
+    (lambda _: Consumed.as_, r"call the class itself: Consumed\(name='…'\)$"),  # type: ignore[attr-defined]
+    (lambda _: Materialized.withKeySerde, "pass it when you make the option: key_serde=…$"),  # type: ignore[attr-defined]
+    (lambda _: Repartitioned.numberOfPartitions, r"call the class itself: Repartitioned\(partitions=…\)$"),  # type: ignore[attr-defined]
+    (lambda _: Suppressed.BufferConfig, "it is a class of its own: from headrace import BufferConfig$"),  # type: ignore[attr-defined]
+    (lambda _: Suppressed.untilWindowCloses, "did you mean 'until_window_closes'"),  # type: ignore[attr-defined]
+    (lambda _: Named.as_, "a str will do where a name is wanted$"),  # type: ignore[attr-defined]
+    (lambda _: TimeWindow(0, 5).start, "did you mean 'start_ms'"),  # type: ignore[attr-defined]
+    (lambda _: Windowed("a", TimeWindow(0, 5)).start, "it belongs to the window: window.start_ms$"),  # type: ignore[attr-defined]
+    (lambda _: Record("a", 1, 5).timestamp, "did you mean 'timestamp_ms'"),  # type: ignore[attr-defined]
+    (lambda _: Serdes.String, "did you mean 'string'"),  # type: ignore[attr-defined]
+    (lambda _: Stores.persistentKeyValueStore, "did you mean 'persistent_key_value_store'"),  # type: ignore[attr-defined]
+    (lambda _: AutoOffsetReset.EARLIEST, "did you mean 'earliest'"),  # type: ignore[attr-defined]
+    (lambda _: headrace.KafkaStreams, "did you mean 'Streams'"),
     (lambda _: JoinWindows.of, "use JoinWindows.of_time_difference_with_no_grace"),  # type: ignore[attr-defined]
 ]
 
@@ -185,6 +218,9 @@ def test_hints_do_not_get_in_the_way_of_looking_for_attributes() -> None:
     assert not hasattr(given.stream, "count")
     assert getattr(given.table, "__deepcopy__", None) is None
     assert not hasattr(TimeWindows, "of")
+    assert pickle.loads(pickle.dumps(Windowed("a", TimeWindow(0, 5)))) == Windowed("a", TimeWindow(0, 5))
+    assert copy.deepcopy(Record("a", 1, 5)) == Record("a", 1, 5)
+    assert list(inspect.signature(Grouped).parameters) == ["name", "key_serde", "value_serde"]
 
 
 def test_driver_knows_the_names_of_kafkas_driver() -> None:

@@ -37,7 +37,7 @@ def run(place: Place, **settings: Any) -> dict[MetricName, Any]:
     )
     place.log.append("in", [(0, 5, b"k", b"{no json", ())])
     place.write("in", [("a", "x", 1000), ("b", "y", 2000), ("c", "x", 3000), ("d", "bad", 4000)])
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(SOON)
     metrics = streams.metrics()
     assert metrics["records-consumed-total"] == 5

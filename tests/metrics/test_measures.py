@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def run(place: Place, build: Callable[[StreamsBuilder], Any], **settings: Any) -> Metrics:
     streams = place.streams(build, **settings)
-    streams.start(available_now=True)
+    streams.start(until_end=True)
     assert streams.wait(SOON)
     return streams.metrics()
 

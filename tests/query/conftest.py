@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from headrace import EmbeddedLog
-from headrace.topics.journal import DurableLog
 from tests.query.kit import Place
 
 
@@ -16,13 +14,3 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path, **{"in": 3})
     yield made
     made.close()
-
-
-@pytest.fixture(params=["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DurableLog]:
-    """A log without topics, of either kind."""
-    if request.param == "kafka":
-        yield request.getfixturevalue("kafka")
-        return
-    with EmbeddedLog(tmp_path / "log", sync="none") as opened:
-        yield opened

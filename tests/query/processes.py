@@ -31,7 +31,7 @@ class Processes:
     def __init__(self, place: Place, standbys: int, *, lease: float, server: str | None = None) -> None:
         self._place = place
         self._options = ["--standbys", str(standbys), "--heartbeat", str(HEARTBEAT), "--lease", str(lease)]
-        self._options += ["--set", "http.listen=localhost:0"] if server is None else ["--server", server]
+        self._options += ["--http", "localhost:0"] if server is None else ["--server", server]
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, name: str) -> None:

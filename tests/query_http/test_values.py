@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.query.http.values import to_json
+from headrace.query.http.values import formatting, to_json
 from headrace.windows import TimeWindow, Windowed
 
 
@@ -51,6 +51,41 @@ RING.append(RING)
 )
 def test_values_become_json(value: Any, expected: Any) -> None:
     assert json.loads(to_json(value)) == expected
+
+
+class Plain:
+    def __init__(self) -> None:
+        self.id, self.parts, self._own = 1, {2}, 3
+
+
+class Slotted:
+    __slots__ = ("id",)
+
+
+def test_objects_are_never_shown_as_addresses() -> None:
+    assert json.loads(to_json([Plain(), Slotted(), {"at": Plain()}, len])) == [
+        {"id": 1, "parts": [2]},
+        f"<{__name__}.Slotted object>",
+        {"at": {"id": 1, "parts": [2]}},
+        "<built-in function len>",
+    ]
+
+
+def test_formatter_shows_what_json_does_not_have() -> None:
+    def show(value: Any) -> Any:
+        if isinstance(value, Slotted):
+            raise ValueError(value)
+        return {"order": value.id} if isinstance(value, Order) else NotImplemented
+
+    with formatting(show):
+        shown = json.loads(to_json([Order(7, []), Plain(), Slotted(), Windowed(Order(8, []), TimeWindow(0, 5))]))
+    assert shown == [
+        {"order": 7},
+        {"id": 1, "parts": [2]},
+        f"<{__name__}.Slotted object>",
+        {"key": {"order": 8}, "window": {"start_ms": 0, "end_ms": 5}},
+    ]
+    assert json.loads(to_json(Order(7, []))) == {"id": 7, "parts": []}
 
 
 def test_a_ring_has_an_end() -> None:

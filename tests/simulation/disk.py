@@ -72,9 +72,6 @@ class DiskPath:
     def with_name(self, name: str) -> DiskPath:
         return DiskPath(self.disk, f"{self.path.rpartition('/')[0]}/{name}")
 
-    def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
-        """Folders are there when something is in them."""
-
     def read_text(self, encoding: str = "") -> str:
         found = self.disk.notes.get(self.path)
         if found is None:

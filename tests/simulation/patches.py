@@ -55,6 +55,8 @@ def install() -> None:
     _replace(progress_topics, ThreadPoolExecutor=threads.ThreadPoolExecutor)
     _replace(transactions, ThreadPoolExecutor=threads.ThreadPoolExecutor)
     _replace(working_copy, os=disk.Os, shutil=disk.Shutil, open_store=disk.open_store, token_hex=_token_hex)
+    # Folders are there when something is in them.
+    _replace(working_copy, make_directories=lambda _path: None)
     _replace(live_task, token_hex=_token_hex)
     _replace(staging, token_hex=_token_hex)
     seeded = SimpleNamespace(randrange=lambda below: World.scheduler.rng.randrange(below))
@@ -63,7 +65,7 @@ def install() -> None:
         _replace(module, random=seeded)
     Administration.truncate = _truncate  # type: ignore[method-assign]
     # What happens every few seconds happens within a history.
-    _replace(working_copy, _WRITE_EVERY_S=0.3)
+    _replace(working_copy, _LASTING=working_copy._LASTING._replace(seconds=0.3))
     _replace(planner, _PURGE_EVERY=0.7)
     # Who waits for input looks less often: looking is most of what there is to do.
     _replace(kafka_log, _POLL_FIRST_S=0.04, _POLL_LAST_S=0.1)

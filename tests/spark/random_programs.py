@@ -123,6 +123,8 @@ class _Making:
     streams: list[Any] = field(default_factory=list)
     tables: list[Any] = field(default_factory=list)
     names: int = 0
+    one_by_one: bool = False
+    """Whether map_values stands where map_batches would."""
 
     def stream(self) -> Any:
         return self.random.choice(self.streams)
@@ -149,8 +151,13 @@ class _Making:
         return self.stream().group_by_key(Grouped(key_serde=STRING, value_serde=STRING))
 
 
-def make_program(random: Random, partitions: int) -> Program:
-    """Makes a program whose topics all have the same number of partitions."""
+def make_program(
+    random: Random, partitions: int, *, one_by_one: bool = False, batches: float = 0.05, ttl: bool = True
+) -> Program:
+    """Makes a program whose topics all have the same number of partitions.
+
+    ``batches`` of its operations are ``map_batches``, or ``map_values`` if it is to work ``one_by_one``.
+    """
     config = StreamsConfig.of(
         {
             "application.id": "random",
@@ -161,11 +168,13 @@ def make_program(random: Random, partitions: int) -> Program:
             "emit.interval.ms": 0,
         }
     )
-    making = _Making(random, StreamsBuilder(config))
+    making = _Making(random, StreamsBuilder(config), one_by_one=one_by_one)
     making.streams = [making.builder.stream(topic) for topic in STREAMS]
     making.tables = [making.builder.table(topic) for topic in TABLES]
     for _ in range(random.randint(1, 6)):
-        random.choice(_OPERATIONS)(making)
+        operation = _map_batches if random.random() < batches else random.choice(_OPERATIONS)
+        if ttl or operation is not _expire:
+            operation(making)
     outputs: list[str] = []
     for made in [*making.streams[len(STREAMS) :], *(table.to_stream() for table in making.tables[len(TABLES) :])]:
         outputs.append(f"out{len(outputs)}")
@@ -210,6 +219,19 @@ def _stateless(making: _Making) -> None:
         )
     )()
     making.streams.append(made)
+
+
+def _marked(value: Any) -> str | None:
+    return None if value == "ax" else _end(f"{value}~")
+
+
+def _map_batches(making: _Making) -> None:
+    stream, max_records = making.stream(), making.random.choice((1, 2, 3, 100))
+    if making.one_by_one:
+        making.streams.append(stream.map_values(_marked))
+    else:
+        marked = stream.map_batches(lambda records: [_marked(each.value) for each in records], max_records=max_records)
+        making.streams.append(marked)
 
 
 def _repartition(making: _Making) -> None:

@@ -65,7 +65,7 @@ class Stand:
 
     def run(self, build: Callable[[StreamsBuilder], Any], **settings: Any) -> Streams:
         """Processes everything that is there."""
-        streams = self.streams(build, **settings).start(available_now=True)
+        streams = self.streams(build, **settings).start(until_end=True)
         assert streams.wait(LONG)
         return streams
 

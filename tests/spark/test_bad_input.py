@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ with EmbeddedLog(sys.argv[1] + "/log") as log:
 builder = StreamsBuilder()
 builder.stream("in").to("out")
 settings = {{"application.id": "app", "state.dir": sys.argv[1], "spark.master": "{MASTER}"}}
-Streams(builder.build(), settings).run(available_now=True)
+Streams(builder.build(), settings).run(until_end=True)
 """
 
 
@@ -144,7 +145,7 @@ def run(*values: bytes) -> None:
     orders = builder.stream("in", Consumed(Serdes.string(), Serdes.json(Order)))
     years = orders.map_values(parse, name="parse").group_by(lambda key, year: str(year))
     years.count().to_stream().to("out", Produced(value_serde=Serdes.json()))
-    Streams(builder.build(), settings, log=log).run(available_now=True)
+    Streams(builder.build(), settings, log=log).run(until_end=True)
 
 
 bob = b'{{"user": "bob", "day": "2026-01-02"}}'
@@ -177,13 +178,46 @@ def test_error_names_node_function_and_record(stand: Stand, caplog: pytest.LogCa
     def build(builder: StreamsBuilder) -> None:
         builder.stream("in").map_values(invert, name="invert").to("out")
 
-    running = stand.streams(build).start(available_now=True)
+    running = stand.streams(build).start(until_end=True)
     with pytest.raises(ProcessingError, match=r"node 'invert' failed .*in-0 offset 1.*invert \(.*test_bad") as raised:
         running.wait(LONG)
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     assert (raised.value.node, raised.value.topic, raised.value.offset) == ("invert", "in", 1)
     assert "On the worker" in raised.value.__cause__.__notes__[0]
     assert stand.read("out") == []
+
+
+def test_failure_is_told_while_other_tasks_go_on(stand: Stand, tmp_path: Path) -> None:
+    stand.topic("in", partitions=2)
+    stand.log.append("in", [(0, 5, b"a", b"0", ()), (1, 5, b"b", b"1", ())])
+    told = tmp_path / "told"
+
+    class Telling(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.write_text(record.getMessage())
+
+    def invert(value: int) -> float:
+        # The other task ends only when the failure was told, or after half a minute, which is too late.
+        deadline = time.monotonic() + 30
+        while value and not told.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if value and not told.exists():
+            (tmp_path / "too late").touch()
+        return 1 / value
+
+    def build(builder: StreamsBuilder) -> None:
+        builder.stream("in").map_values(invert, name="invert").to("out")
+
+    telling = Telling()
+    logging.getLogger("headrace.app.failing").addHandler(telling)
+    try:
+        running = stand.streams(build).start(until_end=True)
+        with pytest.raises(ProcessingError, match="node 'invert' failed"):
+            running.wait(LONG)
+    finally:
+        logging.getLogger("headrace.app.failing").removeHandler(telling)
+    assert "node 'invert' failed for the record at in-0 offset 0" in told.read_text()
+    assert not (tmp_path / "too late").exists()
 
 
 def test_workers_leave_failures_to_the_driver(caplog: pytest.LogCaptureFixture) -> None:
@@ -208,7 +242,7 @@ def write_unreadable(stand: Stand) -> None:
 
 def test_unreadable_record_stops_the_application_with_its_place(stand: Stand) -> None:
     write_unreadable(stand)
-    running = stand.streams(copy).start(available_now=True)
+    running = stand.streams(copy).start(until_end=True)
     with pytest.raises(
         DeserializationError, match=r"source 'source': the record at in-0 offset 1 cannot be read: .*json"
     ):
@@ -229,7 +263,7 @@ def test_unreadable_record_is_a_dead_letter(stand: Stand, *, goes_on: bool) -> N
     settings: dict[str, Any] = {"errors_dead_letter_queue_topic_name": "failed"}
     if goes_on:
         settings["deserialization_exception_handler"] = LogAndContinueExceptionHandler()
-    running = stand.streams(copy, **settings).start(available_now=True)
+    running = stand.streams(copy, **settings).start(until_end=True)
     if goes_on:
         running.wait(LONG)
     else:
@@ -251,10 +285,10 @@ def test_full_log_stops_the_application_and_room_lets_it_go_on(tmp_path: Path, s
         builder = StreamsBuilder()
         builder.stream("in").flat_map_values(lambda value: [value, value]).to("out")
         settings = {"application_id": "app", "state_dir": tmp_path, "spark.master": MASTER}
-        running = Streams(builder.build(), settings, log=log).start(available_now=True)
+        running = Streams(builder.build(), settings, log=log).start(until_end=True)
         with pytest.raises(LogError, match="has reached its limit, max_size=3145728 bytes; nothing of this write was"):
             running.wait(LONG)
         assert log.read("out", 0, 0) == []
     with EmbeddedLog(tmp_path / "log", sync="none", max_size=30 << 20) as log:
-        assert Streams(builder.build(), settings, log=log).start(available_now=True).wait(LONG)
+        assert Streams(builder.build(), settings, log=log).start(until_end=True).wait(LONG)
         assert [key for _, _, key, _, _ in log.read("out", 0, 0)] == [b"k%d" % (n // 2) for n in range(120)]

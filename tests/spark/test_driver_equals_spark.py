@@ -105,6 +105,21 @@ def test_tasks_that_start_anew_give_the_same(random: Random, partitions: int) ->
             check([program], Path(directory), on_spark=False, restart_every=restart_every)
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+@given(seed=st.integers(0, 1 << 32), batches=st.sampled_from((0.2, 0.5)), ttl=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_batches_of_records_give_what_single_values_give(
+    seed: int,
+    batches: float,
+    ttl: bool,  # noqa: FBT001 - Hypothesis
+    partitions: int,
+) -> None:
+    in_batches, one_by_one = (
+        make_program(Random(seed), partitions, one_by_one=each, batches=batches, ttl=ttl) for each in (False, True)
+    )
+    assert on_driver(in_batches) == on_driver(one_by_one), in_batches.topology.describe()
+
+
 @pytest.mark.spark
 def test_spark_gives_the_same(tmp_path: Path) -> None:
     programs = [make_program(Random(seed), partitions) for seed in range(20) for partitions in (1, 4)]

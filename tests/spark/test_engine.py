@@ -7,7 +7,9 @@ import threading
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark import SparkContext
 
 from headrace import (
     JoinWindows,
@@ -54,6 +56,52 @@ def test_a_stateless_topology_is_a_plain_map(stand: Stand) -> None:
     assert stand.read("out") == [("k", 1000, 100)]
 
 
+def test_functions_get_batches_of_records_as_tables(stand: Stand) -> None:
+    stand.topic("in", 2)
+    stand.write("in", *((f"k{number}", {"amount": number}, number) for number in range(40)))
+    schema = pa.schema([("amount", pa.float64())])
+
+    def build(builder: StreamsBuilder) -> None:
+        def double(table: Any) -> Any:
+            return [[amount * 2, len(table)] for amount in table["amount"].to_pylist()]
+
+        builder.stream("in").map_batches(double, schema=schema, max_records=15).to("out")
+
+    stand.run(build)
+    rows = stand.read("out")
+    assert sorted((key, value[0], time_ms) for key, value, time_ms in rows) == sorted(
+        (f"k{number}", number * 2.0, number) for number in range(40)
+    )
+    sizes = [value[1] for _, value, _ in rows]
+    assert max(sizes) == 15, "one of two partitions has at least twenty records"
+
+
+def test_a_batch_that_fails_is_told_like_any_record(stand: Stand) -> None:
+    stand.topic("in", 1)
+    stand.write("in", ("a", 1, 1), ("b", 0, 2))
+
+    def build(builder: StreamsBuilder) -> None:
+        def invert(records: list[Any]) -> list[Any]:
+            return [1 // record.value for record in records]
+
+        builder.stream("in").map_batches(invert, name="invert").to("out")
+
+    with pytest.raises(ProcessingError, match="ZeroDivisionError") as failed:
+        stand.run(build)
+    assert (failed.value.node, failed.value.topic, failed.value.offset) == ("invert", "in", 0)
+    streams = stand.run(
+        build,
+        processing_exception_handler=LogAndContinueProcessingExceptionHandler(),
+        errors_dead_letter_queue_topic_name="letters",
+    )
+    assert stand.read("out") == []
+    letters = [
+        (key, dict(headers)["__streams.errors.offset"]) for *_, key, _, headers in stand.log.read("letters", 0, 0)
+    ]
+    assert letters == [(b"a", b"0"), (b"b", b"1")]
+    assert streams.metrics()["dropped-records-total"] == 2
+
+
 @pytest.mark.both_logs
 def test_counts_go_on_after_a_restart(stand: Stand) -> None:
     stand.topic("in", 2)
@@ -63,6 +111,27 @@ def test_counts_go_on_after_a_restart(stand: Stand) -> None:
     stand.write("in", ("k", 1, 40), ("k", 1, 41), ("k", 2, 42))
     stand.run(counts_by_value)
     assert sorted(stand.read("out")) == [("1", 12, 41), ("2", 11, 42)]
+
+
+def descriptions() -> list[str]:
+    """Returns what Spark's UI says of the jobs that it still knows."""
+    context = SparkContext._active_spark_context
+    assert context is not None
+    # Any: what py4j returns. Events of jobs that have ended may still be on their way.
+    java: Any = context._jsc.sc()
+    java.listenerBus().waitUntilEmpty()
+    jobs = java.statusStore().jobsList(None)
+    return [str(jobs.apply(number).description().get()) for number in range(jobs.size())]
+
+
+def test_jobs_say_in_sparks_ui_whose_batches_they_are(stand: Stand) -> None:
+    stand.topic("in", 2)
+    for number in range(2):
+        stand.write("in", *((f"k{n}", n, n) for n in range(5 + number)))
+        stand.run(counts_by_value, application_id="described")
+    assert [batch.records_in for batch in stand.batches] == [5, 6]
+    expected = [f"described: batch {batch.batch_id}, {batch.records_in} records" for batch in stand.batches]
+    assert set(expected) <= set(descriptions())
 
 
 def test_a_named_store_has_a_changelog(stand: Stand) -> None:

@@ -22,6 +22,7 @@ from headrace.errors import (
 )
 from headrace.state.memory import MemoryEngine
 from headrace.topics.kafka import KafkaLog
+from tests.batches.failed_batch import check_that_all_results_come_once
 from tests.spark.stand import LONG, Stand
 from tests.topics.journals import group_offsets
 from tests.topics.kit import everything
@@ -124,7 +125,7 @@ def test_topic_that_is_deleted_while_it_is_read_is_named(stand: Stand, kafka: Ka
     streams.start()
     assert first.wait(LONG.total_seconds())
     kafka.delete_topic("in")
-    with pytest.raises(MissingSourceTopicError, match=r"application 'app' reads was deleted while it ran: .* 'in'"):
+    with pytest.raises(MissingSourceTopicError, match=r"application 'app': 'in', which it reads, was deleted"):
         streams.wait(LONG)
 
 
@@ -132,10 +133,14 @@ def test_record_that_the_broker_refuses_is_explained(stand: Stand) -> None:
     stand.topic("in")
     stand.topic("out", max_message_bytes="1000")
     stand.write("in", ("a", token_hex(5000), 1))
-    streams = stand.streams(copy).start(available_now=True)
+    streams = stand.streams(copy).start(until_end=True)
     with pytest.raises(TopicError, match=r"too large .* writing to topic 'out' .* raise 'max\.message\.bytes'"):
         streams.wait(LONG)
     assert stand.read("out") == []
+
+
+def test_a_record_that_cannot_be_read_loses_no_results_of_others(stand: Stand, kafka: KafkaLog) -> None:
+    check_that_all_results_come_once(kafka, stand.run)
 
 
 def test_inputs_of_a_join_need_equally_many_partitions(stand: Stand) -> None:

@@ -9,12 +9,11 @@ import argparse
 import sys
 import tempfile
 import time
-from itertools import islice
 from pathlib import Path
 
 from headrace.kafka_broker import start_broker, stop_broker
 from headrace.topics.kafka import KafkaLog
-from tests.takeover.cases import golden_cases
+from tests.takeover.cases import FEWEST, STORE_KINDS, selected_cases
 from tests.takeover.relay import Relay
 
 # Transactions that take too long are looked for after ten seconds otherwise.
@@ -37,7 +36,7 @@ def main() -> int:
         broker = start_broker(directory / "kafka", settings=_SETTINGS)
         try:
             with KafkaLog(broker.bootstrap_servers) as log:
-                cases = islice(golden_cases(), options.seed % options.every, None, options.every)
+                cases = selected_cases(options.every, options.seed)
                 relay = Relay(log, directory, cases, records=options.records, pieces=4, seed=options.seed)
                 say(f"{len(relay.runners)} topologies")
                 figures = relay.run(say)
@@ -50,7 +49,13 @@ def main() -> int:
         f"{figures.records} records, {figures.unread} of repartition topics were unread, {figures.outputs} results and "
         f"{figures.rows} rows compared, {len(figures.problems)} differences"
     )
-    return 1 if figures.problems else 0
+    say("taken over with rows: " + ", ".join(f"{count} {kind}" for kind, count in sorted(figures.stores.items())))
+    lacking = sorted(STORE_KINDS - figures.stores.keys())
+    if lacking:
+        say(f"no store of these kinds was taken over with rows: {', '.join(lacking)}")
+    if figures.topologies < FEWEST:
+        say(f"at least {FEWEST} topologies are required, there were {figures.topologies}; lower --every")
+    return 1 if figures.problems or lacking or figures.topologies < FEWEST else 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,17 @@ _STATEFUL = frozenset(
         *("table_aggregate", "suppress", "join", "left_join", "outer_join", "fk_join", "fk_left_join"),
     }
 )
+STORE_KINDS = frozenset(
+    {
+        *("key_value", "timestamped_key_value", "versioned", "timestamped_window", "session"),
+        # Of operations: both sides of a stream-stream join, what has found no partner, what waits for a table.
+        *("window", "unmatched", "buffer"),
+        *("suppress", "subscription"),
+    }
+)
+"""Kinds of stores that have a changelog in Kafka Streams."""
+FEWEST = 30
+"""Topologies that a long run has at least."""
 _SENDING = frozenset({"select_key", "map", "flat_map", "group_by", "repartition", "table_group_by"})
 
 
@@ -115,6 +127,11 @@ def golden_cases(*ids: str) -> Iterator[Case]:
         case = parse(line)
         if case["id"] in ids or (not ids and _is_fit(case)):
             yield case
+
+
+def selected_cases(every: int, seed: int) -> list[Case]:
+    """Returns every so many of the cases, others for other seeds."""
+    return list(islice(golden_cases(), seed % every, None, every))
 
 
 def _is_fit(case: Case) -> bool:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
 from golden_cases.case import Case
-from headrace import Streams
+from headrace import Streams, Topology
 from headrace.app.engine import local_engine
 from headrace.change.takeover.handing_back import hand_back
 from headrace.change.takeover.taking_over import examine, take_over
@@ -66,6 +67,8 @@ class Figures:
     records: int = 0
     unread: int = 0
     """Records of repartition topics that Kafka Streams had not read when it was stopped."""
+    stores: Counter[str] = field(default_factory=Counter)
+    """Stores with rows in their changelogs when they were taken over, by kind."""
     outputs: int = 0
     rows: int = 0
     problems: list[str] = field(default_factory=list)
@@ -180,10 +183,11 @@ class Relay:
         assert found is not None, "nothing was begun before"
         self.figures.takeovers += 1
         self.figures.unread += sum(found.legacy.unread.values())
+        self._count_stores(topology, runner.name)
         take_over(topology, config, self._log, found)
         streams = Streams(topology, config, log=self._log, engine=local_engine)
         if seconds is None:
-            streams.run(available_now=True)
+            streams.run(until_end=True)
         else:
             with streams:
                 time.sleep(self._chance.uniform(0.2, seconds))
@@ -198,11 +202,19 @@ class Relay:
                 hand_back(topology, config, self._log, wait=_PATIENCE)
             self.figures.hand_backs += 1
 
+    def _count_stores(self, topology: Topology, name: str) -> None:
+        for store, topic in logged_stores(topology, name).items():
+            targets = [(topic, partition) for partition in range(self._log.partitions_of(topic))]
+            begins, ends = self._log.begin_offsets(targets), self._log.end_offsets(targets)
+            # Behind the last record lie the ends of transactions.
+            if any(self._log.read(*target, begins[target], ends[target]) for target in targets):
+                self.figures.stores[topology.store_builders[store].kind] += 1
+
     def run_to_the_end(self, runner: Runner) -> None:
         """Lets Headrace, which has an application, read everything."""
         application = runner.application
         config = application.config(self._log.bootstrap_servers, self._directory / "headrace")
-        Streams(application.topology(config), config, log=self._log, engine=local_engine).run(available_now=True)
+        Streams(application.topology(config), config, log=self._log, engine=local_engine).run(until_end=True)
 
     def run(self, say: Callable[[str], None] = lambda _: None) -> Figures:
         """Java, Headrace, Java, which is killed, Headrace, and Java to the end; some topologies stay in Headrace."""

@@ -75,7 +75,7 @@ class Left:
         take_over(self.topology(build), self.config, self.log, self.examine(build))
 
     def run(self, build: Callable[[StreamsBuilder], Any] = counting) -> None:
-        Streams(self.topology(build), self.config, log=self.log, engine=local_engine).run(available_now=True)
+        Streams(self.topology(build), self.config, log=self.log, engine=local_engine).run(until_end=True)
 
     def counted(self) -> list[tuple[bytes | None, int]]:
         return [(key, int.from_bytes(value or b"")) for _, _, key, value, _ in self.log.read("out", 0, 0)]
@@ -295,7 +295,7 @@ def test_unread_records_of_repartitions_come_first_the_deepest_before_all(kafka:
     take_over(topology, config, kafka, found)
     with pytest.raises(ChangeRefusedError, match="still to be read"):
         hand_back(topology, config, kafka)
-    Streams(topology, config, log=kafka, engine=local_engine).run(available_now=True)
+    Streams(topology, config, log=kafka, engine=local_engine).run(until_end=True)
     assert [value for _, _, _, value, _ in kafka.read("out", 0, 0)] == [b"1,2", b"1,2,3", b"1,2,3,4"]
     offsets = hand_back(topology, config, kafka).offsets
     assert {target: at.offset for target, at in offsets.items()} == {

@@ -46,3 +46,4 @@ def test_results_are_those_of_an_undisturbed_run(kafka: KafkaLog, tmp_path: Path
     relay.compare()
     assert relay.figures.problems == []
     assert relay.figures.outputs > 0
+    assert relay.figures.stores.keys() == {"timestamped_key_value", "timestamped_window", "window", "unmatched"}

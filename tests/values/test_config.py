@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError
-from headrace.handlers import LogAndContinueExceptionHandler
-from headrace.serdes import Serdes
+from headrace.handlers import LogAndContinueExceptionHandler, LogAndContinueProcessingExceptionHandler, Response
+from headrace.serdes import BaseSerde, Serdes
 from headrace.settings import NO_EFFECT
 from headrace.timestamps import WallclockTimestampExtractor
+from headrace.topics.kafka.settings import ClientSettings
 
 
 def test_defaults_are_kafkas() -> None:
@@ -307,3 +309,149 @@ def test_settings_are_keyword_arguments() -> None:
 def test_durations_that_are_too_long_are_refused(value: int | str) -> None:
     with pytest.raises(ConfigError, match="commit_interval is a duration of at most 999999999 days"):
         StreamsConfig.of({"commit.interval.ms": value})
+
+
+def test_settings_of_javas_clients_need_no_prefix(caplog: pytest.LogCaptureFixture) -> None:
+    config = StreamsConfig.of(
+        {
+            "auto.offset.reset": "latest",
+            "acks": "all",
+            "linger.ms": 20,
+            "producer.linger.ms": 5,
+            "max.poll.records": 500,
+            "session.timeout.ms": 45000,
+            "request.timeout.ms": 1000,
+        }
+    )
+    assert config.prefixed("consumer.") == {"auto.offset.reset": "latest"}
+    assert config.prefixed("producer.") == {"acks": "all", "linger.ms": 5}
+    assert config.extras["request.timeout.ms"] == 1000
+    assert "setting 'max.poll.records' has no effect: a micro-batch reads up to max.batch.records" in caplog.text
+    assert "setting 'session.timeout.ms' has no effect: tasks are placed by the host" in caplog.text
+    assert StreamsConfig.of(config.to_mapping()) == config
+    assert StreamsConfig(extras={"acks": "all"}).extras == {"producer.acks": "all"}
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("group.id", "set application.id"),
+        ("transactional.id", "set application.id"),
+        ("key.serializer", "set default.key.serde"),
+        ("value.deserializer", "set default.value.serde"),
+        ("partitioner.class", r"Produced\(partitioner=…\)"),
+    ],
+)
+def test_settings_of_clients_that_mean_something_else_here_are_refused_with_the_right_name(
+    name: str, instead: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"setting '{name}' is none of an application: .*{instead}"):
+        StreamsConfig.of({name: "x"})
+
+
+@pytest.mark.parametrize("name", ["acks_of_mine", "max.pull.recrds", "records", "window.size.ms"])
+def test_what_is_not_close_gets_no_suggestion(name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        StreamsConfig.of({name: "x"})
+    assert str(caught.value) == f"setting '{name}' is unknown"
+
+
+def test_client_setting_as_a_keyword_says_where_it_goes() -> None:
+    settings: Any = {"auto_offset_reset": "latest"}
+    with pytest.raises(ConfigError, match=r"extras=\{'consumer\.auto\.offset\.reset': …\}"):
+        StreamsConfig(**settings)
+
+
+def skip(_context: Any, _error: Any) -> Any:
+    return Response.resume()
+
+
+class OwnSerde(BaseSerde[int]):
+    def serializer(self, topic: str, *, is_key: bool) -> Callable[[int], bytes]:
+        return lambda number: hex(number).encode()
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "field", "value"),
+    [
+        (
+            "default.key.serde",
+            "org.apache.kafka.common.serialization.Serdes$StringSerde",
+            "default_key_serde",
+            Serdes.string(),
+        ),
+        (
+            "default.value.serde",
+            "org.apache.kafka.common.serialization.Serdes.UUIDSerde",
+            "default_value_serde",
+            Serdes.uuid(),
+        ),
+        ("default.value.serde", "long", "default_value_serde", Serdes.long()),
+        (
+            "default.deserialization.exception.handler",
+            "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler",
+            "deserialization_exception_handler",
+            LogAndContinueExceptionHandler(),
+        ),
+        (
+            "processing.exception.handler",
+            "LogAndContinueProcessingExceptionHandler",
+            "processing_exception_handler",
+            LogAndContinueProcessingExceptionHandler(),
+        ),
+        (
+            "default.timestamp.extractor",
+            "org.apache.kafka.streams.processor.WallclockTimestampExtractor",
+            "default_timestamp_extractor",
+            WallclockTimestampExtractor(),
+        ),
+    ],
+)
+def test_objects_can_be_named_by_classes_of_kafka(key: str, text: str, field: str, value: Any) -> None:
+    assert getattr(StreamsConfig.of({key: text}), field) == value
+
+
+def test_objects_can_be_named_by_module_and_name() -> None:
+    config = StreamsConfig.of(
+        {
+            "deserialization.exception.handler": f"{__name__}:skip",
+            "default.value.serde": f"{__name__}:OwnSerde",
+        }
+    )
+    assert config.deserialization_exception_handler is skip
+    assert isinstance(config.default_value_serde, OwnSerde)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no_such_module:Name", "default_value_serde: 'no_such_module:Name' cannot be imported: No module named"),
+        (
+            "headrace.serdes:LongSerd",
+            "'headrace.serdes' has no 'LongSerd'; did you mean 'LongSerde'",
+        ),
+        ("headrace:dead_letter", "default_value_serde must be a serde, got function"),
+        ("shop.OrderSerde", "names nothing; write module:Name, such as shop:OrderSerde"),
+        ("lnog", "'lnog' is not known here; did you mean 'long'"),
+        (":x", "names no module"),
+        ("io.confluent.GenericAvroSerde", "write module:Name"),
+    ],
+)
+def test_names_that_lead_nowhere_are_explained(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        StreamsConfig.of({"default.value.serde": text})
+
+
+def test_replaced_settings_keep_the_others() -> None:
+    config = StreamsConfig(application_id="orders", extras={"consumer.auto.offset.reset": "latest"})
+    changed = config.replaced({"auto.offset.reset": "earliest", "state.dir": "there"})
+    assert (changed.application_id, changed.state_dir) == ("orders", "there")
+    assert changed.extras == {"consumer.auto.offset.reset": "earliest"}
+    assert config.replaced({}) == config
+
+
+def test_producers_wait_for_all_replicas() -> None:
+    config = StreamsConfig.of({"bootstrap.servers": "localhost:9092", "acks": "1"})
+    with pytest.raises(ConfigError, match=r"producer\.acks must be 'all'.*found str '1'; leave it out"):
+        ClientSettings.of(config)
+    assert ClientSettings.of(StreamsConfig.of({"bootstrap.servers": "b:1", "acks": -1})).producer == {"acks": -1}

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from click.testing import CliRunner
 
-from headrace import Streams, StreamsConfig, StreamsState
+from headrace import (
+    Consumed,
+    Materialized,
+    Producer,
+    Serdes,
+    Streams,
+    StreamsBuilder,
+    StreamsConfig,
+    StreamsState,
+)
 from headrace.app.engine import local_engine
 from headrace.cli import main
 from headrace.errors import ConfigError
@@ -90,3 +100,36 @@ def test_the_command_console_tells_the_address(place: Place) -> None:
 def test_settings_are_known_by_their_dotted_names() -> None:
     config = StreamsConfig.of({"http.listen": "localhost:8080", "http.token": "x", "http.tls.key": "k.pem"})
     assert (config.http_listen, config.http_token, config.http_tls_key) == ("localhost:8080", "x", "k.pem")
+
+
+class Money:
+    def __init__(self, cents: int) -> None:
+        self.cents = cents
+
+
+MONEY = Serdes.of(lambda money: str(money.cents).encode(), lambda data: Money(int(data)))
+
+
+def show(value: object) -> object:
+    return f"{value.cents / 100:.2f} EUR" if isinstance(value, Money) else NotImplemented
+
+
+@pytest.mark.parametrize(("formatter", "shown"), [(None, {"cents": 150}), (show, "1.50 EUR")])
+def test_values_of_custom_serdes_are_shown_by_the_formatter(
+    tmp_path: Path, formatter: Callable[[object], object] | None, shown: object
+) -> None:
+    config = StreamsConfig(application_id="app", state_dir=tmp_path, log_sync="none", http_formatter=formatter)
+    with Producer(config, "prices", Serdes.string(), MONEY, partitions=1) as producer:
+        producer.send("tea", Money(150))
+    builder = StreamsBuilder()
+    builder.table("prices", Consumed(Serdes.string(), MONEY), Materialized("prices"))
+    seen = threading.Event()
+    streams = Streams(builder.build(), config, engine=local_engine, http="localhost:0")
+    streams.add_batch_listener(lambda batch: seen.set())
+    with streams:
+        assert seen.wait(20)
+        address = streams.http_address
+        row = httpx.get(f"{address}/stores/prices/keys/tea", params={"wait_ms": 10_000}).json()
+        topic = httpx.get(f"{address}/console/api/topics/prices/records").json()
+    assert row["value"] == shown
+    assert [record["value"] for record in topic["records"]] == [shown]

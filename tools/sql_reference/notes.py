@@ -23,7 +23,7 @@ class Note:
 
 
 _QUERY = """\
-SELECT expression [AS name], * | source.* | struct->*, ...
+SELECT [DISTINCT ON (expression, ...) WITHIN n unit] expression [AS name], * | source.* | struct->*, ...
 FROM source [AS alias]
   [[INNER | LEFT | RIGHT | FULL] [OUTER] JOIN source
       [WITHIN n unit | WITHIN (n unit, n unit)] [GRACE PERIOD n unit] ON a = b ...]
@@ -61,10 +61,15 @@ SECTIONS: tuple[tuple[str, tuple[Note, ...]], ...] = (
                 "changes the query of one that is there. With `TTL='7 DAYS'` the rows of the new table are deleted so "
                 "long after their ROWTIME; a group of a stream's rows then begins anew. `TTL_CLOCK` names the clock: "
                 "see [Rows that expire](../guide/tables.md#rows-that-expire). Windows have a RETENTION instead, and "
-                "for groups of a table's rows the TTL belongs to that table.",
+                "for groups of a table's rows the TTL belongs to that table. `DISTINCT ON (…) WITHIN 10 MINUTES` "
+                "leaves out rows of a stream that repeat one: with the same key, the same values of the expressions "
+                "(NULL is like NULL), and a time at most so far away. It comes behind WHERE and PARTITION BY, so that "
+                "the latter says what belongs together, and before table functions.",
                 "CREATE STREAM dear AS SELECT id, customer, price FROM orders WHERE price > 10;\n"
                 "CREATE TABLE spent AS SELECT customer, COUNT(*) AS n, SUM(price) AS total FROM orders\n"
-                "  GROUP BY customer;",
+                "  GROUP BY customer;\n"
+                "CREATE STREAM firsts AS SELECT DISTINCT ON (item) WITHIN 1 DAY customer, item, id FROM orders\n"
+                "  PARTITION BY customer;",
             ),
             Note(
                 "ALTER STREAM and ALTER TABLE",

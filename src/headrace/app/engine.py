@@ -21,8 +21,8 @@ BatchListener: TypeAlias = Callable[[Batch], object]
 class Engine(Protocol):
     """Runs one topology."""
 
-    def run(self, *, available_now: bool = False) -> None:
-        """Returns after ``stop``, at once if that came first, or with ``available_now`` at the end of the input.
+    def run(self, *, until_end: bool = False) -> None:
+        """Returns after ``stop``, at once if that came first, or with ``until_end`` at the end of the input.
 
         Raises what it failed of; then it may be called again and goes on from the last commit.
         """
@@ -82,11 +82,17 @@ def spark_engine() -> EngineFactory:
     try:
         from headrace.spark.engine import spark_engine as make
     except ImportError as error:
-        if (error.name or "").startswith("headrace"):
-            raise
-        message = (
-            f"running a topology needs Apache Spark, and the package '{error.name}' is not installed; "
-            "run `pip install 'headrace[spark]'`"
-        )
-        raise MissingDependencyError(message) from error
+        raise missing_spark(error) from error
     return make
+
+
+def missing_spark(error: ImportError) -> Exception:
+    """Returns the error that says how to get Spark, for one of an import of its engine."""
+    package = (error.name or "").partition(".")[0]
+    if package == "headrace":
+        return error
+    message = (
+        f"running a topology needs Apache Spark, and the package '{package}' is not installed; "
+        "run `pip install 'headrace[spark]'`"
+    )
+    return MissingDependencyError(message)

@@ -16,7 +16,7 @@ from headrace.app.fingerprint import (
     check_partitions,
 )
 from headrace.app.lock import locked
-from headrace.app.places import application_directory, open_log
+from headrace.app.places import application_directory, check_default_directory, open_log
 from headrace.app.reset import finish_reset
 from headrace.app.topics import (
     check_sources,
@@ -26,7 +26,7 @@ from headrace.app.topics import (
     make_internal,
     make_outputs,
 )
-from headrace.batches.inputs import check_inputs, input_ids
+from headrace.batches.inputs import check_deleted, check_inputs, input_ids, named_inputs
 from headrace.config import StreamsConfig
 from headrace.errors import BatchError, StateDirectoryError
 from headrace.topics.consumer_group import left_by_kafka_streams
@@ -49,6 +49,7 @@ class Opened:
     @classmethod
     def by(cls, topology: Topology, config: StreamsConfig, log: DurableLog | None) -> Self:
         """Takes the application's directory and log, and prepares both; a given log is not closed in the end."""
+        check_default_directory(config)
         directory = application_directory(config)
         with ExitStack() as held:
             held.enter_context(locked(directory, config.application_id))
@@ -69,8 +70,10 @@ class Opened:
 
 def _prepare(topology: Topology, config: StreamsConfig, log: DurableLog, directory: Path) -> None:
     known, application = _known(config, log, directory), config.application_id
-    check_sources(topology, external_partitions(topology, application, log))
     external = external_partitions(topology, application, log)
+    if known is not None:
+        check_deleted(application, named_inputs(topology) & known.input_ids.keys(), external)
+    check_sources(topology, external)
     if known is not None:
         # Before anything is counted: inputs of a join of which only one has grown have no number in common.
         check_partitions(application, known.topology, external)

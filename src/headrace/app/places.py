@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headrace.config import DEFAULT_STATE_DIR, StreamsConfig
 from headrace.errors import ConfigError, StateDirectoryError
-from headrace.private_directory import make_private
+from headrace.private_directory import close_to_others, make_directories, make_private
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
 
@@ -70,22 +70,30 @@ def check_default_directory(config: StreamsConfig) -> None:
     """
     if os.fspath(config.state_dir) != DEFAULT_STATE_DIR:
         return
+    directory = Path(DEFAULT_STATE_DIR).parent
     try:
-        make_private(Path(DEFAULT_STATE_DIR).parent)
-    except PermissionError as error:
-        message = f"{error}; or set state_dir to a directory of your own"
-        raise StateDirectoryError(message) from error
+        make_private(directory)
     except OSError as error:
-        raise unusable(Path(DEFAULT_STATE_DIR).parent, error, "made") from error
+        raise _not_made(directory, error) from error
 
 
 def make_directory(directory: Path) -> None:
-    """Makes a directory if it is not there; nobody else can enter it."""
+    """Makes a directory if it is not there; nobody else can enter it. One that others can write is refused.
+
+    Spark's temporary files, which have code in them, lie below the directory of an application.
+    """
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        directory.mkdir(mode=0o700, exist_ok=True)
+        make_directories(directory)
+        close_to_others(directory)
     except OSError as error:
-        raise unusable(directory, error, "made") from error
+        raise _not_made(directory, error) from error
+
+
+def _not_made(directory: Path, error: OSError) -> StateDirectoryError:
+    if error.errno is not None:
+        return unusable(directory, error, "made")
+    # It is there, and not to be trusted.
+    return StateDirectoryError(f"{error}; or set state_dir to a directory of your own")
 
 
 def unusable(path: Path, error: OSError, what: str) -> StateDirectoryError:

@@ -18,7 +18,7 @@ from pathlib import Path
 from headrace.app.description import Description
 from headrace.app.fingerprint import Fingerprint
 from headrace.app.lock import locked
-from headrace.app.places import application_directory, unusable
+from headrace.app.places import application_directory, check_default_directory, unusable
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError, UnknownTopicError
 from headrace.query.roster import is_roster, roster_topic
@@ -49,6 +49,7 @@ def reset_application(
     only emptied.
     """
     application = config.application_id
+    check_default_directory(config)
     with locked(application_directory(config), application):
         try:
             found = Description.read(log, application)

@@ -6,7 +6,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -126,6 +126,7 @@ class Serving:
         self._recorder: Recorder | None = None
         self._server: Server | None = None
         self._file: Path | None = None
+        self._held = ExitStack()
 
     @property
     def url(self) -> str | None:
@@ -162,6 +163,7 @@ class Serving:
         if self._listen is None:
             return
         listening = self._listening()
+        from headrace.query.http.values import formatting
         from headrace.web.application import make_application
         from headrace.web.server import Server
 
@@ -179,6 +181,7 @@ class Serving:
         if token is None and not listening.is_local:
             logger.warning("%s can be reached from other machines, and everybody may ask: set http.token", server.url)
         self._recorder, self._server = recorder, server
+        self._held.enter_context(formatting(self.seen.config.http_formatter))
         recorder.start()
         server.start()
         self._file = directory / ADDRESS
@@ -201,6 +204,7 @@ class Serving:
             server.stop()
         if recorder is not None:
             recorder.stop()
+        self._held.close()
 
 
 def served_at(directory: Path) -> dict[str, Any] | None:

@@ -28,31 +28,40 @@ def closing_on_signals(close: Callable[[], object]) -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield []
         return
+    main = threading.get_ident()
     received: list[int] = []
-    handled: list[int] = []
+    impatient = threading.Event()
 
     def handle(number: int, frame: FrameType | None) -> None:
-        handled.append(number)
-        if len(handled) > 1 and number == signal.SIGINT:
-            # Whoever asks twice does not want to wait; a SIGTERM that follows is rather a parent that passes it on.
+        if number == signal.SIGINT and impatient.is_set():
             # What is not committed is done again at the next start.
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
-    def close_when_asked() -> None:
+    def watch() -> None:
+        closer = threading.Thread(target=close, name="headrace-closing", daemon=True)
         while (number := wakes.recv(1)[0]) != _END:
-            if number in taken and not received:
+            if number not in taken:
+                continue
+            if not received:
                 received.append(number)
                 logger.info("closing, because of %s; Ctrl-C ends the process at once", signal.Signals(number).name)
-                close()
+                closer.start()
+            elif number == signal.SIGINT and not impatient.is_set():
+                # Whoever asks twice does not want to wait; a SIGTERM that follows is rather a parent that passes it on.
+                # Only the main thread may bring the system's own handler back, and may have to be woken for it.
+                impatient.set()
+                signal.pthread_kill(main, signal.SIGINT)
+        if received:
+            closer.join()
 
     before = {number: signal.getsignal(number) for number in SIGNALS}
     # A handler that is None was set by code that is not Python's, and could not be brought back.
     taken = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
     wakes, woken = socket.socketpair()
     with wakes, woken:
-        closer = threading.Thread(target=close_when_asked, name="headrace-signals", daemon=True)
-        closer.start()
+        watcher = threading.Thread(target=watch, name="headrace-signals", daemon=True)
+        watcher.start()
         # A handler runs in the main thread, once that does something. The kernel may give the signal to another thread,
         # and the main one would go on waiting; what is written here is read at once, whoever got it.
         woken.settimeout(0)
@@ -66,4 +75,4 @@ def closing_on_signals(close: Callable[[], object]) -> Iterator[list[int]]:
                 signal.signal(number, before[number])
             signal.set_wakeup_fd(descriptor)
             woken.send(bytes([_END]))
-            closer.join()
+            watcher.join()

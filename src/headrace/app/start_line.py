@@ -1,17 +1,19 @@
-"""Line on the terminal that says what a start is busy with, for programs that have not set up logging.
+"""Line on the terminal that says what an application does, for programs that have not set up logging.
 
-A start takes seconds, and says what it does with ``logger.info``. A program with handlers for it shows that in its own
-way; one without would show nothing at all.
+A start takes seconds, and says what it does with ``logger.info``; then there are figures, as ``headrace run`` shows
+them. A program with handlers for the log shows all that in its own way; one without would show nothing at all.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+
+from headrace.app.progress import Counts
 
 _LOGGER = logging.getLogger("headrace")
 _SECONDS_BETWEEN = 0.2
@@ -19,29 +21,32 @@ _CLEAR = "\r\x1b[K"
 
 
 @contextmanager
-def start_line(application: str, is_starting: Callable[[], bool]) -> Iterator[None]:
-    """Shows what is logged while ``is_starting``, in one line of standard error, and then nothing any more.
+def start_line(application: str, state: Callable[[], str]) -> Iterator[Counts | None]:
+    """Shows in one line of standard error what is logged at the start, then figures, and a summary at the end.
 
-    Does nothing if that is no terminal, or if the program logs.
+    Gives what micro-batches are to be added to. Shows nothing, and gives None, if standard error is no terminal, or if
+    the program logs.
     """
     if _LOGGER.hasHandlers() or sys.stderr is None or not sys.stderr.isatty():
-        yield
+        yield None
         return
-    line = _StartLine(application, is_starting)
+    line = _StartLine(application, state)
     line.begin()
     try:
-        yield
-    finally:
-        line.end()
+        yield line.counts
+    except BaseException:
+        line.end("")
+        raise
+    line.end(f"{line.counts.summary(application)}\n" if line.counts.batches else "")
 
 
 class _StartLine(logging.Handler):
-    def __init__(self, application: str, is_starting: Callable[[], bool]) -> None:
+    def __init__(self, application: str, state: Callable[[], str]) -> None:
         super().__init__(logging.INFO)
+        self.counts = Counts()
         self._application = application
-        self._is_starting = is_starting
+        self._state = state
         self._doing = "starting"
-        self._begun = time.monotonic()
         self._over = threading.Event()
         self._level = _LOGGER.level
         self._thread = threading.Thread(target=self._show, name="headrace-start-line", daemon=True)
@@ -51,9 +56,12 @@ class _StartLine(logging.Handler):
         _LOGGER.setLevel(logging.INFO)
         self._thread.start()
 
-    def end(self) -> None:
+    def end(self, last: str) -> None:
         self._over.set()
         self._thread.join()
+        self._write(f"{_CLEAR}{last}")
+        _LOGGER.removeHandler(self)
+        _LOGGER.setLevel(self._level)
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno < logging.WARNING:
@@ -63,14 +71,18 @@ class _StartLine(logging.Handler):
             self._write(f"{_CLEAR}{record.getMessage()}\n")
 
     def _show(self) -> None:
-        while not self._over.wait(_SECONDS_BETWEEN) and self._is_starting():
-            self._write(f"{_CLEAR}{self._application}: {self._doing}, {time.monotonic() - self._begun:.0f} s")
-        self._write(_CLEAR)
-        _LOGGER.removeHandler(self)
-        _LOGGER.setLevel(self._level)
+        while not self._over.wait(_SECONDS_BETWEEN):
+            state = self._state()
+            doing = self._doing if state.startswith("starting") else ""
+            self._write(f"{_CLEAR}{self.counts.line(self._application, state, doing)}"[: _columns()])
 
     def _write(self, text: str) -> None:
         # Whatever has become of the terminal.
         with suppress(OSError, ValueError):
             sys.stderr.write(text)
             sys.stderr.flush()
+
+
+def _columns() -> int:
+    # A line that is wrapped could not be cleared.
+    return shutil.get_terminal_size().columns - 1 + len(_CLEAR)

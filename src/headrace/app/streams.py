@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from headrace.app.engine import Batch, BatchListener, Engine, EngineFactory, spa
 from headrace.app.latch import Latch
 from headrace.app.opening import Opened
 from headrace.app.places import open_log
+from headrace.app.progress import state_word
 from headrace.app.queries import OwnViews, Queries
 from headrace.app.reset import reset_application
 from headrace.app.serving import Seen, Serving
@@ -25,8 +27,9 @@ from headrace.app.signals import closing_on_signals
 from headrace.app.start_line import start_line
 from headrace.app.state import StateChanges, StateListener, StreamsState
 from headrace.app.uncaught import ask, shut_down_client
+from headrace.batches.failure_note import take_failure_note
 from headrace.batches.reports import TaskReport
-from headrace.batches.restore_events import RestoreEvents, StateRestoreListener
+from headrace.batches.restore_events import RESTORE_CALLS, RestoreEvents, StateRestoreListener
 from headrace.batches.working_copy import restoring
 from headrace.config import StreamsConfig
 from headrace.errors import FencedError, IllegalStateError, StreamsError
@@ -38,6 +41,10 @@ from headrace.topology.queryable import logged_stores
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
+failing = logging.getLogger("headrace.app.failing")
+"""Of its own: what stops an application is told by whoever waits for its end, but that may take a while."""
+
+_WATCH_EVERY_S = 1.0
 
 
 class Streams(Queries):
@@ -136,6 +143,9 @@ class Streams(Queries):
         What it raises is logged and changes nothing.
         """
         self._check_created("set_global_state_restore_listener()")
+        if listener is not None:
+            for method, call in RESTORE_CALLS.items():
+                check_callback(f"{method} of the restore listener", getattr(listener, method, None), call)
         self._restore_listener = listener
 
     def add_batch_listener(self, listener: BatchListener) -> None:
@@ -146,10 +156,10 @@ class Streams(Queries):
         check_callback("a batch listener", listener, "(batch)")
         self._batch_listeners.append(listener)
 
-    def start(self, *, available_now: bool = False) -> Self:
+    def start(self, *, until_end: bool = False) -> Self:
         """Checks everything that can be checked, then starts to run in another thread, and returns.
 
-        With ``available_now`` the application stops by itself when it has processed what is in its input topics now.
+        With ``until_end`` the application stops by itself when it has processed what is in its input topics now.
         An error that is raised here has changed nothing: do what it says and start again.
         """
         with self._exclusively("start()"):
@@ -158,14 +168,14 @@ class Streams(Queries):
             self._serving.check()
             self._opened = Opened.by(self._topology, self._config, self._log)
             try:
-                self._launch(make_engine, self._opened, available_now=available_now)
+                self._launch(make_engine, self._opened, until_end=until_end)
             except BaseException:
                 self._serving.close()
                 self._opened.close()
                 raise
         return self
 
-    def _launch(self, make_engine: EngineFactory, opened: Opened, *, available_now: bool) -> None:
+    def _launch(self, make_engine: EngineFactory, opened: Opened, *, until_end: bool) -> None:
         engine = make_engine(
             self._topology,
             self._config,
@@ -185,19 +195,24 @@ class Streams(Queries):
         self._started_ms = _now_ms()
         # Not a daemon: a program that forgets to wait must not kill its engine in the middle of a batch.
         name = f"headrace-{self._config.application_id}"
-        thread = threading.Thread(target=self._live, args=(engine, opened, available_now), name=name, daemon=False)
+        thread = threading.Thread(target=self._live, args=(engine, opened, until_end), name=name, daemon=False)
+        # One that a process has left which was killed.
+        take_failure_note(opened.directory)
         try:
+            threading.Thread(
+                target=self._watch_failures, args=(opened.directory,), name=f"{name}-watch", daemon=True
+            ).start()
             thread.start()
         except RuntimeError as error:
             self._end(opened, error)
             raise
 
-    def _live(self, engine: Engine, opened: Opened, available_now: bool) -> None:  # noqa: FBT001 - a thread's target
+    def _live(self, engine: Engine, opened: Opened, until_end: bool) -> None:  # noqa: FBT001 - a thread's target
         failure: BaseException | None = None
         try:
             while not self._stopping.is_set:
                 try:
-                    self._run_once(engine, available_now=available_now)
+                    self._run_once(engine, until_end=until_end)
                     break
                 except Exception as error:
                     if not self._goes_on_after(error):
@@ -206,9 +221,16 @@ class Streams(Queries):
             failure = error
         self._end(opened, failure)
 
-    def _run_once(self, engine: Engine, *, available_now: bool) -> None:
-        engine.run(available_now=available_now)
-        if not available_now and not self._stopping.is_set:
+    def _watch_failures(self, directory: Path) -> None:
+        """Tells at once of a task that has failed, while other tasks of its micro-batch may go on for long."""
+        while not self._changes.ended.wait(_WATCH_EVERY_S):
+            failure = take_failure_note(directory)
+            if failure is not None:
+                failing.error("%s; the micro-batch ends when its other tasks have ended", failure)
+
+    def _run_once(self, engine: Engine, *, until_end: bool) -> None:
+        engine.run(until_end=until_end)
+        if not until_end and not self._stopping.is_set:
             message = (
                 f"application '{self._config.application_id}': the engine has stopped, and nobody has asked it to; "
                 "look at its log, and start again"
@@ -218,6 +240,8 @@ class Streams(Queries):
     def _goes_on_after(self, error: Exception) -> bool:
         """Asks what a failure leads to; True once it is time to try again."""
         self._failures += 1
+        if self._opened is not None:
+            take_failure_note(self._opened.directory)
         self._serving.seen.failed(error)
         # Whole only if it goes on: otherwise wait(), or leaving the context, raises it.
         logger.error("application '%s' failed: %s", self._config.application_id, error)
@@ -254,9 +278,11 @@ class Streams(Queries):
             self._changes.become(StreamsState.RUNNING)
 
     def on_restores(self, tasks: Sequence[TaskReport]) -> None:
-        """The engine's call: stores of some tasks are being restored, or were."""
+        """The engine's call: how far the stores of tasks are restored, and which tasks take part."""
         listener = self._restore_listener
-        self._callbacks.call("the restore listener", lambda _: self._restores.tell(tasks, listener), None)
+        for event in self._restores.of(tasks):
+            if listener is not None:
+                self._callbacks.call("the restore listener", getattr(listener, event.method), *event.arguments)
 
     def on_batch(self, batch: Batch) -> None:
         """The engine's call: a micro-batch is committed."""
@@ -312,23 +338,23 @@ class Streams(Queries):
             raise self._failure
         return True
 
-    def run(self, *, available_now: bool = False) -> None:
+    def run(self, *, until_end: bool = False) -> None:
         """Starts, and waits for the end. SIGINT and SIGTERM close the application cleanly, a second Ctrl-C at once.
 
-        Handlers of signals belong to the main thread: in another one they are left alone. On a terminal a line says
-        what the start is busy with, unless the program logs, and so can say it itself.
+        Handlers of signals belong to the main thread: in another one they are left alone. On a terminal a line shows
+        what ``headrace run`` shows, unless the program logs, and so can say it itself.
         """
-        with closing_on_signals(self.close) as received, start_line(self._config.application_id, self._is_starting):
+        line = start_line(self._config.application_id, lambda: state_word(self.state.name))
+        with closing_on_signals(self.close) as received, line as counts:
+            if counts is not None:
+                self._batch_listeners.append(counts.add)
             try:
-                self.start(available_now=available_now)
+                self.start(until_end=until_end)
             except IllegalStateError:
                 if received and self.state is StreamsState.NOT_RUNNING:
                     return
                 raise
             self.wait()
-
-    def _is_starting(self) -> bool:
-        return self.state in (StreamsState.CREATED, StreamsState.REBALANCING)
 
     def clean_up(self, *, for_good: bool = False) -> None:
         """Deletes what the application has saved: positions, state, internal topics; only while it does not run.

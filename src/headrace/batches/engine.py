@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 from headrace.batches.batch_thread import BatchThread, Commits, LeftBehind
 from headrace.batches.executor import Executor
 from headrace.batches.housekeeping import Housekeeping
-from headrace.batches.inputs import check_inputs, ids_of, input_partitions
+from headrace.batches.inputs import check_deleted, check_inputs, ids_of, input_partitions, named_inputs
 from headrace.batches.layout import Layout
 from headrace.batches.loop import Loop, Member, OwnLoop
 from headrace.batches.planner import Planner
@@ -69,31 +69,33 @@ class BatchEngine:
         self._counts: dict[str, int] = {}
         self._metrics: dict[str, Any] = {}
 
-    def run(self, *, available_now: bool = False) -> None:
-        """Blocks until ``stop``, or with ``available_now`` until everything that is there now is processed."""
+    def run(self, *, until_end: bool = False) -> None:
+        """Blocks until ``stop``, or with ``until_end`` until everything that is there now is processed."""
         if self._stopping.is_set():
             return
         self._check_alone()
         worker = self._worker = BatchThread(
-            lambda commits: self._run(commits, available_now=available_now), self._config.application_id
+            lambda commits: self._run(commits, until_end=until_end), self._config.application_id
         )
         if self._is_cancelled:
             self._leave_behind(worker)
         worker.wait()
 
-    def _run(self, commits: Commits, *, available_now: bool) -> None:
+    def _run(self, commits: Commits, *, until_end: bool) -> None:
         with self._open_loop(self._config, self._directory, commits.check) as loop:
             self._loop = loop
             try:
-                while not self._run_layout(loop, commits, available_now=available_now):
+                while not self._run_layout(loop, commits, until_end=until_end):
                     logger.info("%s: there are other topics or partitions to read now", self._config.application_id)
             finally:
                 self._loop = None
 
-    def _run_layout(self, loop: Loop, commits: Commits, *, available_now: bool) -> bool:
+    def _run_layout(self, loop: Loop, commits: Commits, *, until_end: bool) -> bool:
         """Returns whether the application is at its end; otherwise there are other topics to be read."""
         if self._stopping.is_set():
             return True
+        # All of them were there when the application was started.
+        check_deleted(self._config.application_id, named_inputs(self._topology), self._log.partition_counts())
         self._check_grown()
         layout = Layout.on(self._log, self._topology, self._config)
         self._check_tasks(layout)
@@ -101,7 +103,7 @@ class BatchEngine:
             layout,
             self._log,
             self._directory,
-            planner=partial(Planner, available_now=available_now, is_outdated=self._watch()),
+            planner=partial(Planner, until_end=until_end, is_outdated=self._watch()),
             on_restores=self._listener.on_restores,
         )
         member = Member(

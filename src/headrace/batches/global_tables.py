@@ -13,6 +13,7 @@ from typing import Any
 from headrace.batches.layout import Layout
 from headrace.batches.task_host import TaskHost
 from headrace.batches.working_copy import boot_id
+from headrace.private_directory import make_directories
 from headrace.runtime.collector_pause import collector_paused
 from headrace.runtime.global_task import make_global_task
 from headrace.runtime.task import Task
@@ -32,7 +33,7 @@ class GlobalTables:
         self._layout = layout
         self._log = log
         self._directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directories(directory)
         with self._locked():
             # Rows are not forced to the disk, so a copy from before a reboot may be damaged. It is read again.
             name = boot_id()

@@ -1,10 +1,17 @@
-"""The topics of others that an application reads: how many partitions they have, and whether they are the same ones."""
+"""The topics of others that an application reads: whether they are there, their partitions, and their identity."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
-from headrace.errors import IncompatibleTopologyError
+from headrace.batches.layout import Layout
+from headrace.errors import (
+    IncompatibleTopologyError,
+    MissingInternalTopicsError,
+    MissingSourceTopicError,
+    UnknownTopicError,
+)
 from headrace.topics.log import TopicLog
 from headrace.topology.queryable import topics_of_others
 from headrace.topology.topology import Topology
@@ -39,3 +46,47 @@ def check_inputs(application: str, before: Mapping[str, str], now: Mapping[str, 
             f"start over with `headrace reset {application}`, or bring the former topic back"
         )
         raise IncompatibleTopologyError(message)
+
+
+def named_inputs(topology: Topology) -> set[str]:
+    """Returns the topics of others that are read by their names, those of global tables included."""
+    read = {topic for part in topology.subtopologies() for topic in part.source_topics}
+    return {topic for topic in read if not topology.is_internal(topic)}
+
+
+def check_deleted(application: str, before: Collection[str], now: Collection[str]) -> None:
+    """Complains about inputs that were there before, and are gone."""
+    gone = sorted(topic for topic in before if topic not in now)
+    if gone:
+        raise _deleted(application, gone)
+
+
+@contextmanager
+def naming_deleted(layout: Layout) -> Iterator[None]:
+    """Says of a topic that the layout has, and the log has not any more, that it was deleted.
+
+    The log itself takes a name that it does not have for a slip, and suggests another topic, whosesoever it is.
+    """
+    try:
+        yield
+    except UnknownTopicError as error:
+        topic, topology, application = error.topic, layout.topology, layout.config.application_id
+        if topic and not topics_of_others(topology, application, [topic]):
+            message = (
+                f"application '{application}': its internal topic '{topic}' was deleted while it ran; bring it back, "
+                f"or start over with `headrace reset {application}`"
+            )
+            raise MissingInternalTopicsError(message, topics=[topic]) from None
+        if topology.source_for(topic) is None and topology.global_store_for(topic) is None:
+            raise
+        raise _deleted(application, [topic]) from None
+
+
+def _deleted(application: str, topics: Collection[str]) -> MissingSourceTopicError:
+    names = ", ".join(f"'{topic}'" for topic in topics)
+    it, was = ("it", "was") if len(topics) == 1 else ("them", "were")
+    message = (
+        f"application '{application}': {names}, which it reads, {was} deleted, with what it had not read yet; bring "
+        f"{it} back, or make {it} anew and start over with `headrace reset {application}`"
+    )
+    return MissingSourceTopicError(message)

@@ -90,7 +90,9 @@ class Layout:
     def copy_of(self, place: TaskPlace, directory: Path) -> WorkingCopy:
         """Opens the working copy of a task below a directory."""
         kinds = {store: self.kinds[store] for store in place.changelogs}
-        return WorkingCopy(directory / place.name, kinds, self.config)
+        suppliers = {store: self.topology.store_builders[store].supplier for store in kinds}
+        joins = [store for store, each in suppliers.items() if getattr(each, "retain_duplicates", False)]
+        return WorkingCopy(directory / place.name, kinds, self.config, joins=joins)
 
     @cached_property
     def tasks(self) -> tuple[TaskPlace, ...]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from secrets import token_hex
 from typing import Any, NamedTuple
 
 from headrace.batches.application import Application
 from headrace.batches.layout import TaskPlace
-from headrace.batches.reports import StoreRestore
+from headrace.batches.reports import StoreRestore, join_restores
 from headrace.batches.restore import restore_task
 from headrace.batches.task_host import TaskHost
 from headrace.batches.working_copy import Applied, CopyTakenError
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 _SAMPLES = 16
 """How many moments of a store's retention are remembered: of its changelog, one part of so many is kept too long."""
 _FIGURES_EVERY_S = 10.0
+_COUNTED_ROWS = 4_096
+"""Of how many changed rows of a store it is looked up whether they are new; more are extrapolated."""
 
 
 class _Sample(NamedTuple):
@@ -56,6 +58,7 @@ class LiveTask:
         tables: Mapping[str, Any],
         *,
         clock_ms: int,
+        ahead: Sequence[StoreRestore] = (),
     ) -> None:
         layout = application.layout
         part = layout.parts[place.id.subtopology]
@@ -69,9 +72,8 @@ class LiveTask:
         samples = memory.pop("samples", {})
         try:
             if self._copy is not None:
-                self._restores = restore_task(
-                    layout, place, head, application.log, self._copy, memory.pop("clocks", {})
-                )
+                own = restore_task(layout, place, head, application.log, self._copy, memory.pop("clocks", {}))
+                self._restores = join_restores(ahead, own)
             self.host = TaskHost(layout, application.log, self._engine, tables)
             self.host.clock_ms = clock_ms
             self.task = Task(
@@ -93,6 +95,8 @@ class LiveTask:
         self._lineage = token_hex(8) if head.record is None else head.record.lineage
         if self._copy is not None:
             self._copy.belong_to(self._lineage)
+        self.changelogged = 0
+        """Records that the last commit has written to changelogs."""
         self._positions: Offsets = {}
         if head.record is not None:
             self._positions = {(topic, n): offset for topic, n, offset in head.record.positions}
@@ -105,6 +109,8 @@ class LiveTask:
             if isinstance(self.task.stores[store], SegmentedStore)
         }
         self._figures_due = 0.0
+        known = {} if head.record is None else head.record.rows
+        self._rows = {name: self._count(name, known) for name in self.task.stores}
 
     def _engine(self, store: str) -> Engine:
         if self._copy is None or store not in self._place.changelogs:
@@ -132,6 +138,9 @@ class LiveTask:
                 engine.rollback()
             else:
                 engine.commit()
+            if self.task.stores[store].entry_bounds is None and not getattr(engine.base, "size", 0):
+                # It costs nothing now, and ends what was extrapolated.
+                self._rows[store] = engine.base.count()
         self._changes = {}
         return True
 
@@ -156,7 +165,7 @@ class LiveTask:
         engines = self.task.engines()
         changes = {store: each for store, engine in engines.items() if (each := engine.changes())}
         changelogs = self._changelog_records(changes)
-        clocks = self._clocks()
+        clocks = unlogged_rows(self.task, self._place)
         memory = pack_memory(self.task.remember(), clocks, self._samples)
         self.task.forget_volatile()
         if self._copy is not None and not self._copy.is_untouched():
@@ -167,14 +176,27 @@ class LiveTask:
             raise CopyTakenError(message)
         merged = {**self._positions, **positions}
         listed = [(*target, offset) for target, offset in merged.items()]
-        record = TaskRecord(batch_id, token_hex(8), listed, next_clock_ms, memory, self._lineage)
+        stores = self.task.stores
+        rows = {
+            name: self._rows[name] + engine.growth(stores[name].entry_bounds, at_most=_COUNTED_ROWS)
+            for name, engine in engines.items()
+        }
+        record = TaskRecord(batch_id, token_hex(8), listed, next_clock_ms, memory, self._lineage, rows=rows)
         receipt = self._journal.commit(record, [*outputs, *changelogs], edges)
         for topic, written in changelogs:
             target = (topic, self._place.id.partition)
             bounds = receipt.written.get(target)
             self._ends[target] = self._ends[target] + len(written) if bounds is None else bounds[1]
-        self.stamp, self._positions, self._changes = record.stamp, merged, changes
+        self.stamp, self._positions, self._changes, self._rows = record.stamp, merged, changes, rows
+        self.changelogged = sum(len(written) for _, written in changelogs)
         return receipt
+
+    def _count(self, name: str, known: Mapping[str, int]) -> int:
+        """Returns how many entries a store has; where that takes a scan, as the last commit says."""
+        base, bounds = self.task.engines()[name].base, self.task.stores[name].entry_bounds
+        if bounds is None:
+            return base.count()
+        return known[name] if name in known else sum(1 for _ in base.scan(*bounds))
 
     def _changelog_records(self, changes: Mapping[str, Changes]) -> list[tuple[str, list[Output]]]:
         partition, now_ms = self._place.id.partition, max(self.task.state.stream_time_ms, 0)
@@ -187,15 +209,6 @@ class LiveTask:
             if records:
                 found.append((topic, records))
         return found
-
-    def _clocks(self) -> dict[str, dict[bytes, bytes]]:
-        clocks = {}
-        for name in self._place.changelogs:
-            store, engine = self.task.stores[name], self.task.engines()[name]
-            rows = {row: data for row in store.unlogged_rows if (data := engine.get(row)) is not None}
-            if rows:
-                clocks[name] = rows
-        return clocks
 
     def obsolete(self) -> dict[TopicPartition, int]:
         """Returns offsets before which changelogs have only rows that have expired; mostly nothing.
@@ -223,8 +236,8 @@ class LiveTask:
         return self._copy.metrics()
 
     def rows(self) -> int:
-        """Returns how many rows the stores have, as far as they are in the copy."""
-        return 0 if self._copy is None else self._copy.rows()
+        """Returns how many entries all stores have."""
+        return sum(self._rows.values())
 
     def new_counts(self) -> dict[str, float]:
         """Returns by how much the counters have grown since they were asked for last."""
@@ -261,3 +274,14 @@ class LiveTask:
                     with suppress(ProcessorStateError):
                         self._copy.write()
                 self._copy.close()
+
+
+def unlogged_rows(task: Task, place: TaskPlace) -> dict[str, dict[bytes, bytes]]:
+    """Returns the rows of a task's stores that no changelog has, by store: clocks and counters."""
+    found = {}
+    for name in place.changelogs:
+        store, engine = task.stores[name], task.engines()[name]
+        rows = {row: data for row in store.unlogged_rows if (data := engine.get(row)) is not None}
+        if rows:
+            found[name] = rows
+    return found

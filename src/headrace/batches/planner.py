@@ -14,7 +14,6 @@ from headrace.batches.positions import start_positions
 from headrace.batches.readiness import Readiness
 from headrace.batches.reports import TaskReport
 from headrace.batches.unread_edges import UnreadEdges
-from headrace.errors import MissingSourceTopicError, UnknownTopicError
 from headrace.topics.journal import JournalState, TaskStatus
 from headrace.topics.log import Offsets, TopicLog, TopicPartition
 from headrace.topology.levels import back_edges
@@ -39,7 +38,7 @@ def _wall_clock_ms() -> int:
 
 
 class Planner:
-    """Plans what a running application does: everything as it comes, or with ``available_now`` what is there now."""
+    """Plans what a running application does: everything as it comes, or with ``until_end`` what is there now."""
 
     def __init__(
         self,
@@ -47,7 +46,7 @@ class Planner:
         log: TopicLog,
         state: JournalState,
         *,
-        available_now: bool = False,
+        until_end: bool = False,
         clock: Callable[[], int] = _wall_clock_ms,
         is_outdated: Callable[[], bool] | None = None,
     ) -> None:
@@ -73,7 +72,7 @@ class Planner:
         self._written, self._internal = _own_topics(layout)
         # Blobs cross edges in the batch that sends them, so inputs that meet behind an edge are read to a common time.
         self._common_time = layout.depth > 1 or bool(self._internal)
-        self._ends: Offsets | None = self._ends_of_others() if available_now else None
+        self._ends: Offsets | None = self._ends_of_others() if until_end else None
         self._idle_ms = config.max_task_idle // timedelta(milliseconds=1)
         self._incomplete: dict[str, float] = {}
         self._statuses: dict[str, TaskStatus] = dict(state.tasks)
@@ -166,12 +165,7 @@ class Planner:
         positions = self._positions
         if runnable is not None and len(runnable) < len(self._targets):
             positions = {target: positions[target] for task in runnable for target in self._targets[task]}
-        try:
-            ends = self._log.end_offsets(positions)
-        except UnknownTopicError as error:
-            name = self._layout.config.application_id
-            message = f"a topic that application '{name}' reads was deleted while it ran: {error}"
-            raise MissingSourceTopicError(message) from error
+        ends = self._log.end_offsets(positions)
         if self._ends is not None:
             ends = {target: min(end, self._ends.get(target, end)) for target, end in ends.items()}
         return {target: end - positions[target] for target, end in ends.items() if end > positions[target]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -29,6 +29,18 @@ class StoreRestore(NamedTuple):
         return self.end - self.position
 
 
+def join_restores(ahead: Iterable[StoreRestore], own: Iterable[StoreRestore]) -> list[StoreRestore]:
+    """Returns restores as a whole, of which a task has left the first part to a copy that was brought up ahead."""
+    whole = {each.store: each for each in ahead}
+    for each in own:
+        before = whole.get(each.store)
+        # One that begins earlier has begun anew.
+        if before is not None and before.position <= each.start:
+            each = each._replace(start=before.start, records=before.records + each.records)
+        whole[each.store] = each
+    return list(whole.values())
+
+
 @dataclass(frozen=True)
 class TaskReport:
     """What a task tells the driver about a micro-batch."""
@@ -40,7 +52,11 @@ class TaskReport:
     written: int = 0
     """Records that it has written to topics; changelogs do not count."""
     rows: int = 0
-    """Rows in its stores."""
+    """Rows in its stores: keys, windows, sessions or versions."""
+    offsets: int = 0
+    """By how much its positions have moved: its records, and gaps between them."""
+    changelogged: int = 0
+    """Records that it has written to changelogs."""
     seconds: float = 0.0
     """How long it took, of which ``opening`` until the task was open: its state restored, and ready to commit."""
     opening: float = 0.0
@@ -105,6 +121,8 @@ class BatchReport:
     late: int
     phases: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds by phase: wait, run, publish."""
+    changelogged: int = 0
+    """Records that were written to changelogs."""
     tasks: Sequence[TaskReport] = ()
     """What each task that had something to do has reported."""
 
@@ -133,5 +151,6 @@ class BatchReport:
             int(counters.get("dropped-records-total", 0)),
             int(counters.get("late-records-total", 0)),
             phases,
+            sum(report.changelogged for report in reports),
             tuple(replace(each, receipt=None) for each in reports),
         )

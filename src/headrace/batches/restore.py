@@ -127,9 +127,8 @@ def _progress(part: _Part, starts: Mapping[str, int], position: int, records: in
 
 
 def _starts(parts: Sequence[_Part], copy: WorkingCopy, log: TopicLog) -> dict[str, int]:
-    """Returns from where each changelog is to be read; a copy that cannot be used is emptied."""
-    if not all(_is_usable(copy, part, log) for part in parts):
-        copy.wipe()
+    """Returns from where each changelog is to be read; what cannot be used of a copy is emptied."""
+    copy.wipe([part.store for part in parts if not _is_usable(copy, part, log)])
     return {part.store: min(_start(copy, part), part.end) for part in parts}
 
 

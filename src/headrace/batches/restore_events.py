@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 from headrace.batches.reports import StoreRestore, TaskReport
 
@@ -27,45 +27,54 @@ class StateRestoreListener(Protocol):
         ...
 
 
+RESTORE_CALLS = {
+    "on_restore_start": "(topic, partition, store, start, end)",
+    "on_batch_restored": "(topic, partition, store, offset, count)",
+    "on_restore_end": "(topic, partition, store, total)",
+}
+"""The methods of a listener, and what each is called with."""
+
+
+class RestoreEvent(NamedTuple):
+    """Something to be told: the method of a listener, and its arguments."""
+
+    method: str
+    arguments: tuple[Any, ...]
+
+
 class RestoreEvents:
     """Makes events of what tasks report."""
 
     def __init__(self) -> None:
-        self._running: dict[tuple[str, int], StoreRestore] = {}
+        self._known: dict[tuple[str, str], StoreRestore] = {}
+        """What was told last, by task and store, until the task takes part."""
 
-    @property
-    def is_restoring(self) -> bool:
-        """Whether any store is being restored."""
-        return bool(self._running)
-
-    def tell(self, reports: Iterable[TaskReport], listener: StateRestoreListener | None) -> None:
-        """Tells what is new; a task that takes part has all its stores."""
+    def of(self, reports: Iterable[TaskReport]) -> list[RestoreEvent]:
+        """Returns what is new; a task that takes part has all its stores."""
+        events: list[RestoreEvent] = []
         for report in reports:
-            self._tell(report.restores, listener)
+            for each in report.restores:
+                events += self._progress((report.task, each.store), each)
             if report.receipt is not None:
-                partition = int(report.task.rpartition("_")[2])
-                self._end([key for key in self._running if self._is_of(key, report, partition)], listener)
+                for key in [key for key in self._known if key[0] == report.task]:
+                    each = self._known.pop(key)
+                    if each.left > 0:
+                        events.append(_event("on_restore_end", each, each.records))
+        return events
 
-    def _is_of(self, key: tuple[str, int], report: TaskReport, partition: int) -> bool:
-        return key[1] == partition and key[0] in {each.store for each in report.restores}
+    def _progress(self, key: tuple[str, str], each: StoreRestore) -> Iterator[RestoreEvent]:
+        before = self._known.get(key)
+        self._known[key] = each
+        if before is None:
+            before = each._replace(position=each.start, records=0)
+            yield _event("on_restore_start", each, each.start, each.end)
+        elif before.left <= 0:
+            return
+        if each.position > before.position:
+            yield _event("on_batch_restored", each, each.position, each.records - before.records)
+        if each.left <= 0:
+            yield _event("on_restore_end", each, each.records)
 
-    def _tell(self, restores: Sequence[StoreRestore], listener: StateRestoreListener | None) -> None:
-        for each in restores:
-            key = (each.store, each.partition)
-            before = self._running.get(key)
-            if before is None:
-                before = each._replace(position=each.start, records=0)
-                if listener is not None:
-                    listener.on_restore_start(each.topic, each.partition, each.store, each.start, each.end)
-            if each.position > before.position and listener is not None:
-                count = each.records - before.records
-                listener.on_batch_restored(each.topic, each.partition, each.store, each.position, count)
-            self._running[key] = each
-            if each.left <= 0:
-                self._end([key], listener)
 
-    def _end(self, keys: Sequence[tuple[str, int]], listener: StateRestoreListener | None) -> None:
-        for key in keys:
-            each = self._running.pop(key)
-            if listener is not None:
-                listener.on_restore_end(each.topic, each.partition, each.store, each.records)
+def _event(method: str, each: StoreRestore, *numbers: int) -> RestoreEvent:
+    return RestoreEvent(method, (each.topic, each.partition, each.store, *numbers))

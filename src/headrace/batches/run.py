@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 from headrace.batches.application import Application
 from headrace.batches.change_plan import change_in
+from headrace.batches.inputs import naming_deleted
 from headrace.batches.layout import Layout
 from headrace.batches.plan import Plan
 from headrace.batches.planner import Planner
@@ -62,7 +63,8 @@ class ApplicationRun:
         try:
             state = self._journal.state
             self.application = Application(self.key, layout, log, directory, self._journal.incarnation)
-            self._planner = planner(layout, log, state)
+            with naming_deleted(layout):
+                self._planner = planner(layout, log, state)
             self._next_id = state.batch_id + 1
             self._pending = None if state.begun is None else self._checked(state.begun)
         except BaseException:
@@ -100,7 +102,8 @@ class ApplicationRun:
             return None
         begun = time.perf_counter()
         if self._pending is None:
-            self._pending = self._planner.next_plan(self._next_id)
+            with naming_deleted(self.application.layout):
+                self._pending = self._planner.next_plan(self._next_id)
             if self._pending is None:
                 return None
         if not self._is_recorded and self._pending.has_work:
@@ -136,7 +139,7 @@ class ApplicationRun:
             self._tolerate(outcome.failure)
             return None
         self._failing_since = None
-        if self._on_restores is not None and any(report.restores for report in outcome.reports):
+        if self._on_restores is not None:
             self._on_restores(outcome.reports)
         if not plan.has_work:
             # Tasks were asked how far they are restored.
@@ -148,9 +151,9 @@ class ApplicationRun:
         read = {target for receipt in receipts for target in receipt.positions}
         # Where inputs begin that nothing was read of yet is decided once: "latest" is another place tomorrow.
         begun = {} if self._has_committed else self._planner.begun_at
-        self._journal.commit(
-            plan.batch_id, receipts, {target: at for target, at in begun.items() if target not in read}
-        )
+        unread = {target: at for target, at in begun.items() if target not in read}
+        with naming_deleted(self.application.layout):
+            self._journal.commit(plan.batch_id, receipts, unread)
         self._has_committed = True
         self._pending, self._is_recorded, self._next_id = None, False, plan.batch_id + 1
         committed = time.perf_counter()
@@ -172,7 +175,8 @@ class ApplicationRun:
     def _tolerate(self, failure: BaseException) -> None:
         """Raises a failure, unless somebody is away who may come back before the time is over."""
         if not isinstance(failure, RetriableError):
-            raise failure
+            with naming_deleted(self.application.layout):
+                raise failure
         now = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
@@ -186,12 +190,12 @@ class ApplicationRun:
         self, plan: Plan, reports: list[TaskReport], duration_ms: float, phases: dict[str, float]
     ) -> BatchReport:
         self._rows.update({report.task: report.rows for report in reports})
-        records = sum(report.records for report in reports)
+        passed = sum(report.offsets for report in reports)
         return BatchReport.of(
             plan.batch_id,
             reports,
             duration_ms=duration_ms,
-            lag=max(0, self._planner.lag - records),
+            lag=max(0, self._planner.lag - passed),
             state_rows=sum(self._rows.values()),
             phases=phases,
         )

@@ -24,7 +24,9 @@ _LOOK_S = 1.0
 class StandbyCopy:
     """Follows the changelogs of one task in a thread, until it is closed."""
 
-    def __init__(self, application: Application, place: TaskPlace) -> None:
+    def __init__(self, application: Application, place: TaskPlace, *, is_awaited: bool = False) -> None:
+        self.is_awaited = is_awaited
+        """Whether the task begins with it: what is read here is a part of the task's restore."""
         self._application = application
         self._place = place
         self._journal = application.log.task_journal(

@@ -25,7 +25,7 @@ from headrace.runtime.punctuation import NEVER
 from headrace.runtime.task import Task, TaskId
 from headrace.topics.blob import pack_all, unpack
 from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal
-from headrace.topics.log import Output, Raw, Topic, TopicLog
+from headrace.topics.log import Output, Raw, Topic, TopicLog, TopicPartition
 from headrace.topics.spread import Sticky, spread
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class TaskRunner:
         """
         if place.name in self._live or not place.changelogs:
             return TaskReport(place.name, lag=0)
-        standby = self._standbys.get(place.name) or StandbyCopy(self._application, place)
+        standby = self._standbys.get(place.name) or StandbyCopy(self._application, place, is_awaited=True)
         try:
             standby.open()
         except StreamsError as error:
@@ -174,7 +174,9 @@ class TaskRunner:
                     live.close()
             if is_current:
                 return live
+        standby = self._standbys.get(place.name)
         self.close_standby(place)
+        ahead = [] if standby is None or not standby.is_awaited else standby.restores
         application = self._application
         directory = application.directory / place.name
         if attempt > 0 and died_in(directory, plan.batch_id):
@@ -187,7 +189,7 @@ class TaskRunner:
             if done is not None:
                 journal.close()
                 return done
-            return LiveTask(application, place, journal, head, tables, clock_ms=plan.now_ms)
+            return LiveTask(application, place, journal, head, tables, clock_ms=plan.now_ms, ahead=ahead)
         except BaseException:
             journal.close()
             raise
@@ -220,19 +222,25 @@ class TaskRunner:
         """Processes everything and commits it; returns blobs for other tasks and what the driver must know."""
         task, layout = live.task, self._application.layout
         ranges = plan.ranges.get(place.name, ())
+        fetched: dict[TopicPartition, int] = {}
         for each in ranges:
             pages = _pages(self._application.log, each, layout.config.on_offset_out_of_range)
-            task.add_pages(each.topic, each.partition, pages, resumes_ms=each.resumes_ms)
+            counted = _counting(pages, fetched, (each.topic, each.partition))
+            task.add_pages(each.topic, each.partition, counted, resumes_ms=each.resumes_ms)
         consumed = self._feed_blobs(task, place, plan, blobs)
         task.punctuate_wall_clock()
         task.process_all()
         task.commit()
         positions = {}
+        records = 0
         for each in ranges:
             left = task.next_offset(each.topic, each.partition)
-            positions[each.topic, each.partition] = position = each.end if left is None else left
-            consumed[each.topic] = consumed.get(each.topic, 0) + position - each.start
-        records = sum(positions[each.topic, each.partition] - each.start for each in ranges)
+            target = each.topic, each.partition
+            positions[target] = each.end if left is None else left
+            # Offsets would also count gaps: the ends of transactions, and what compaction has removed.
+            taken = fetched.get(target, 0) - task.queued(*target)
+            consumed[each.topic] = consumed.get(each.topic, 0) + taken
+            records += taken
         task.drop_queued()
         edges: list[EdgeBlob] = []
         outputs: list[tuple[str, list[Output]]] = []
@@ -254,6 +262,8 @@ class TaskRunner:
             records,
             sum(len(written) for _, written in outputs),
             live.rows(),
+            offsets=sum(positions[each.topic, each.partition] - each.start for each in ranges),
+            changelogged=live.changelogged,
             counters=live.new_counts(),
             consumed={topic: count for topic, count in consumed.items() if count},
             produced=produced,
@@ -284,7 +294,7 @@ class TaskRunner:
         reader = layout.edges[topic]
         return [
             EdgeBlob(str(TaskId(reader, partition)), topic, place.name, sequence, blob)
-            for partition, part in spread(Topic(topic, layout.partitions[topic]), outputs, _FIRST_PARTITION)
+            for partition, part in spread(Topic(topic, layout.partitions[topic]), outputs, FIRST_PARTITION)
             for sequence, blob in enumerate(pack_all(part))
         ]
 
@@ -345,12 +355,21 @@ class _FirstPartition(Sticky):
         return 0
 
 
-_FIRST_PARTITION = _FirstPartition(0)
+FIRST_PARTITION = _FirstPartition(0)
+"""Where records without a key go over an edge."""
 
 
 def _task_id(name: str) -> TaskId:
     subtopology, partition = name.split("_")
     return TaskId(int(subtopology), int(partition))
+
+
+def _counting(
+    pages: Iterator[list[Raw]], counts: dict[TopicPartition, int], target: TopicPartition
+) -> Iterator[list[Raw]]:
+    for page in pages:
+        counts[target] = counts.get(target, 0) + len(page)
+        yield page
 
 
 def _pages(log: TopicLog, each: Range, on_loss: str) -> Iterator[list[Raw]]:

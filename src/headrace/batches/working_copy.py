@@ -11,17 +11,21 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
+from math import inf
 from pathlib import Path
 from secrets import token_hex
+from typing import NamedTuple
 
 import msgspec
 
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, RetriableError
+from headrace.private_directory import make_directories
 from headrace.state.changes import Changes
 from headrace.state.environment import (
     DISK_ENGINES,
@@ -38,13 +42,23 @@ logger = logging.getLogger(__name__)
 
 _STATE, _OPENER = b"state", b"opener"
 _SEAL, _RUNNING, _RESTORING = "seal", "running", "restoring"
+_OF_JOINS = "-joins"
 _NOTE_LENGTH = 64
 _MOST_FOLDERS = 8
 _STALE_S = 60.0
 """A note of a restoration that is older was left by a process that is gone."""
-_WRITE_EVERY_S = 10.0
-_WRITE_ROWS = 100_000
-"""Committed rows that wait in memory at the most, for a time and in number."""
+
+
+class _Patience(NamedTuple):
+    """For how long, and how many, committed rows wait in memory before they are written."""
+
+    seconds: float
+    rows: int
+
+
+_LASTING = _Patience(10.0, 100_000)
+_JOINS = _Patience(inf, 400_000)
+"""What a join of two streams remembers goes by itself, and all of it is in memory anyway."""
 
 
 class CopyTakenError(ProcessorStateError, RetriableError):
@@ -87,25 +101,33 @@ class CopyInfo:
 class WorkingCopy:
     """The stores of one task in a folder, opened by one process at a time: the last one to open it may write.
 
-    ``kinds`` say in which engine each store is kept: each has an environment of its own in the folder.
+    ``kinds`` say in which engine each store is kept: each has an environment of its own in the folder. So have the
+    stores in ``joins``, whose rows are written only when there are many: most of them expire before.
     """
 
-    def __init__(self, directory: Path, kinds: Mapping[str, Kind], config: StreamsConfig) -> None:
+    def __init__(
+        self, directory: Path, kinds: Mapping[str, Kind], config: StreamsConfig, *, joins: Collection[str] = ()
+    ) -> None:
         self._directory = directory
-        self._parts = {kind: _EnginePart(directory / kind, kind, config) for kind in sorted(set(kinds.values()))}
-        self._of = {store: self._parts[kind] for store, kind in kinds.items()}
+        folders = {store: f"{kind}{_OF_JOINS}" if store in joins else kind for store, kind in kinds.items()}
+        self._parts: dict[str, _EnginePart] = {}
+        for folder, kind in sorted({(folders[store], kind) for store, kind in kinds.items()}):
+            patience = _JOINS if folder.endswith(_OF_JOINS) else _LASTING
+            self._parts[folder] = _EnginePart(directory / folder, kind, config, patience)
+        self._of = {store: self._parts[folder] for store, folder in folders.items()}
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            make_directories(directory)
             self._running = _Note(directory / _RUNNING)
         except BaseException:
             for part in self._parts.values():
                 part.close()
             raise
 
-    def wipe(self) -> None:
-        """Begins anew, with no rows."""
+    def wipe(self, stores: Collection[str]) -> None:
+        """Begins anew, with no rows of these stores, nor of those that are written together with them."""
         for part in self._parts.values():
-            part.wipe()
+            if any(self._of[store] is part for store in stores):
+                part.wipe()
 
     def engine(self, store: str) -> OverlayEngine:
         """Returns where a store's committed rows are: below, or in memory until they are written there."""
@@ -135,10 +157,6 @@ class WorkingCopy:
         """Takes notice of how far stores are; it is written with their rows."""
         for store, each in applied.items():
             self._of[store].state.stores[store] = each
-
-    def rows(self) -> int:
-        """Returns how many rows all stores have, as far as they are written."""
-        return sum(part.rows() for part in self._parts.values())
 
     def is_untouched(self) -> bool:
         """Returns whether the files are as a process has left them that knows how to write them."""
@@ -172,7 +190,13 @@ class WorkingCopy:
 
     def metrics(self) -> dict[str, Mapping[str, float]]:
         """Returns figures of the engines on disk, by their kinds."""
-        return {kind: part.environment.metrics() for kind, part in self._parts.items() if kind != IN_MEMORY}
+        found: dict[str, dict[str, float]] = {}
+        for part in self._parts.values():
+            if part.kind != IN_MEMORY:
+                figures = found.setdefault(part.kind, {})
+                for name, value in part.environment.metrics().items():
+                    figures[name] = figures.get(name, 0) + value
+        return dict(found)
 
     def note_restoring(self, left: int) -> None:
         """Says how many records are still to be restored; 0 when all are."""
@@ -192,10 +216,11 @@ class WorkingCopy:
 class _EnginePart:
     """The stores of a copy that are kept in one engine."""
 
-    def __init__(self, directory: Path, kind: Kind, config: StreamsConfig) -> None:
+    def __init__(self, directory: Path, kind: Kind, config: StreamsConfig, patience: _Patience) -> None:
         self._directory = directory
-        self._kind = kind
+        self.kind = kind
         self._config = config
+        self._patience = patience
         if kind == "lmdb" and not _is_sealed(directory):
             _delete(directory)
         self._open()
@@ -205,27 +230,27 @@ class _EnginePart:
 
     def _open(self) -> None:
         self.environment = self._open_environment()
-        self._seal = _Note(self._directory / _SEAL) if self._kind == "lmdb" else None
+        self._seal = _Note(self._directory / _SEAL) if self.kind == "lmdb" else None
         self._settled: dict[str, OverlayEngine] = {}
         found = self.environment.engine(OWN).get(_STATE)
         self.state = CopyState(boot_id(), _now_ms()) if found is None else msgspec.msgpack.decode(found, type=CopyState)
         self._opener = token_hex(8).encode()
         self.environment.apply({OWN: Changes(rows={_OPENER: self._opener})})
         self._sealed()
-        self._due = time.monotonic() + _WRITE_EVERY_S
+        self._due = time.monotonic() + self._patience.seconds
 
     def _open_environment(self) -> Environment:
         """Opens the files, or others beside them if a process that hangs still has them: RocksDB is for one alone."""
         first = self._directory
         for number in range(1, _MOST_FOLDERS):
             try:
-                return open_store(self._kind, self._directory, self._config)
+                return open_store(self.kind, self._directory, self._config)
             except ProcessorStateError as error:
-                if self._kind != "rocksdb":
+                if self.kind != "rocksdb":
                     raise
                 logger.warning("%s; another folder is used", error)
                 self._directory = first.with_name(f"{first.name}-{number}")
-        return open_store(self._kind, self._directory, self._config)
+        return open_store(self.kind, self._directory, self._config)
 
     def wipe(self) -> None:
         if self.environment.engine(OWN).get(_OPENER) != self._opener:
@@ -241,15 +266,12 @@ class _EnginePart:
             self._sealed()
         return engine
 
-    def rows(self) -> int:
-        return sum(self.environment.engine(store).count() for store in self._settled)
-
     def is_untouched(self) -> bool:
         return self._seal is None or _is_sealed(self._directory)
 
     def write_if_due(self) -> None:
         waiting = sum(engine.size for engine in self._settled.values())
-        if waiting > _WRITE_ROWS or (waiting and time.monotonic() > self._due):
+        if waiting > self._patience.rows or (waiting and time.monotonic() > self._due):
             self.write()
 
     def write(self) -> None:
@@ -262,7 +284,7 @@ class _EnginePart:
         for engine in self._settled.values():
             engine.rollback()
         self._sealed()
-        self._due = time.monotonic() + _WRITE_EVERY_S
+        self._due = time.monotonic() + self._patience.seconds
 
     def _taken(self) -> CopyTakenError:
         return CopyTakenError(f"the working copy '{self._directory}' was opened by another process; it goes on there")
@@ -314,10 +336,11 @@ def describe(directory: Path, config: StreamsConfig) -> CopyInfo:
     """Returns what a folder holds; LMDB's files may be in use."""
     rows: dict[str, int] = {}
     size = 0
-    for kind in DISK_ENGINES:
-        if not (directory / kind).is_dir():
+    for kind, folder in product(DISK_ENGINES, ("", _OF_JOINS)):
+        path = directory / f"{kind}{folder}"
+        if not path.is_dir():
             continue
-        environment = open_environment(kind, directory / kind, config)
+        environment = open_environment(kind, path, config)
         try:
             rows |= {store: environment.engine(store).count() for store in environment.names() if store != OWN}
             size += environment.disk_bytes()

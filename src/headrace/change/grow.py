@@ -145,7 +145,7 @@ class _Growing:
         records = sum(end - start for start, end in unread.values())
         self._tell(f"reading {records:,} records that were written for the former partitions")
         former = with_former_partitions(self._log, {topic: growth.external[topic] for topic in growth.grown})
-        Streams(self._topology, self._config, log=former, engine=local_engine).run(available_now=True)
+        Streams(self._topology, self._config, log=former, engine=local_engine).run(until_end=True)
 
     def _change(self, app: StoppedApplication, growth: Growth) -> bool:
         plan = app.check_resumes(_CHANGE)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from headrace.cli.backfill import backfill
 from headrace.cli.completion import completion
 from headrace.cli.console import console
 from headrace.cli.consume import consume
@@ -137,7 +138,7 @@ def main(context: click.Context) -> None:
 
 
 COMMANDS = (
-    *(demo, run, console, view, describe, topics, produce),
+    *(demo, run, backfill, console, view, describe, topics, produce),
     *(consume, generate, reset, grow, plan_change, snapshot, restore, snapshots, takeover, hand_back_command),
     *(state, test, sql, kafka, registry, prepare, completion),
 )

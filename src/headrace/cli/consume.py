@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -16,9 +15,7 @@ from headrace.cli.places import Places, common_options, complete_topic, known_to
 from headrace.cli.times import Duration, Moment
 from headrace.errors import DeserializationError
 from headrace.topics.log import Headers, Offsets, Raw, Topic, TopicLog
-
-_CHUNK = 5_000
-_LOOK_EVERY = timedelta(seconds=1)
+from headrace.topics.tail import merge_partitions, read_rounds
 
 
 @click.command()
@@ -93,7 +90,7 @@ def consume(
     with places.log() as log:
         found = known_topic(log, topic, places)
         positions = _start(log, found, partition, offset, last, since)
-        rounds = _rounds(log, positions, follow=follow or timeout is not None, timeout=timeout)
+        rounds = read_rounds(log, positions, follow=follow, timeout=timeout)
         try:
             _print(topic, rounds, line, max_records)
         except KeyboardInterrupt:
@@ -128,7 +125,7 @@ def _before_end(log: TopicLog, begins: Offsets, ends: Offsets, last: int) -> Off
     while True:
         # Compaction leaves gaps, so that the last N offsets may hold fewer records.
         starts = {target: max(begins[target], end - span) for target, end in ends.items()}
-        tail = list(_merged(log, starts, ends))
+        tail = list(merge_partitions(log, starts, ends))
         if len(tail) >= last or starts == begins:
             break
         span *= 4
@@ -138,43 +135,6 @@ def _before_end(log: TopicLog, begins: Offsets, ends: Offsets, last: int) -> Off
         # What is printed last is a last part of each partition, too, so the first offset comes last here.
         positions[(name, partition)] = raw[0]
     return positions
-
-
-def _rounds(
-    log: TopicLog, positions: Offsets, *, follow: bool, timeout: timedelta | None
-) -> Iterator[Iterator[tuple[int, Raw]]]:
-    """Yields what is there, then again and again what has come since."""
-    while True:
-        ends = log.end_offsets(positions)
-        yield _merged(log, positions, ends)
-        positions = {target: max(at, ends[target]) for target, at in positions.items()}
-        if not follow:
-            return
-        waiting = timeout
-        # In short waits, so that Ctrl-C is heard.
-        while not log.wait_for_data(positions, _LOOK_EVERY if waiting is None else min(waiting, _LOOK_EVERY)):
-            if waiting is not None:
-                waiting -= _LOOK_EVERY
-                if waiting <= timedelta(0):
-                    return
-
-
-def _merged(log: TopicLog, positions: Offsets, ends: Offsets) -> Iterator[tuple[int, Raw]]:
-    def numbered(name: str, partition: int) -> Iterator[tuple[int, Raw]]:
-        at, end = positions[(name, partition)], ends[(name, partition)]
-        return ((partition, raw) for raw in _partition(log, name, partition, at, end))
-
-    partitions = [numbered(*target) for target in positions]
-    if len(partitions) == 1:
-        return partitions[0]
-    return heapq.merge(*partitions, key=lambda record: record[1][1])
-
-
-def _partition(log: TopicLog, name: str, partition: int, start: int, end: int) -> Iterator[Raw]:
-    # An offset that the log does not have is refused there, also when nothing is to be read.
-    while records := log.read(name, partition, start, max(start, end), max_records=_CHUNK):
-        yield from records
-        start = records[-1][0] + 1
 
 
 def _print(topic: str, rounds: Iterator[Iterator[tuple[int, Raw]]], line: Line, max_records: int | None) -> None:

@@ -8,8 +8,7 @@ import click
 
 from headrace.cli.places import Places, common_options
 from headrace.cli.settings import read_settings, settings_options
-from headrace.cli.targets import load_topology
-from headrace.config import StreamsConfig
+from headrace.cli.targets import load_config, load_topology
 
 
 @click.command()
@@ -18,10 +17,10 @@ from headrace.config import StreamsConfig
     "--format",
     "-f",
     "form",
-    type=click.Choice(["text", "mermaid", "dot", "json"]),
+    type=click.Choice(["text", "mermaid", "dot", "svg", "json"]),
     default="text",
     show_default=True,
-    help="text is what Kafka Streams prints; mermaid and dot are pictures with topics and stores.",
+    help="text is what Kafka Streams prints; mermaid, dot and svg are pictures.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @settings_options
@@ -38,15 +37,17 @@ def describe(
 
     \b
       headrace describe examples/word_count.py
-      headrace describe shop.orders:build --format dot | dot -Tsvg > orders.svg
+      headrace describe shop.orders:build --format svg > orders.svg
     """
-    config = StreamsConfig.of(places.settings() | read_settings(config_file, assignments))
+    config = load_config(target, places.settings() | read_settings(config_file, assignments), is_named=False)
     description = load_topology(target, config).describe()
     match "json" if as_json else form:
         case "mermaid":
             click.echo(description.to_mermaid())
         case "dot":
             click.echo(description.to_dot())
+        case "svg":
+            click.echo(description.to_svg())
         case "json":
             click.echo(description.to_json())
         case _:

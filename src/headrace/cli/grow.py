@@ -10,8 +10,7 @@ from headrace.change.grow import grow_application
 from headrace.cli.places import Places, common_options, complete_topic
 from headrace.cli.printing import note
 from headrace.cli.settings import read_settings, settings_options
-from headrace.cli.targets import load_topology
-from headrace.config import StreamsConfig
+from headrace.cli.targets import load_config, load_topology
 
 
 class TopicPartitions(click.ParamType[tuple[str, int]]):
@@ -61,8 +60,7 @@ def grow(
     \b
       headrace grow orders shop.orders:build --topic orders=12 --topic users=12
     """
-    settings = places.settings() | read_settings(config_file, assignments) | {"application.id": application_id}
-    config = StreamsConfig.of(settings)
+    config = load_config(target, places.settings() | read_settings(config_file, assignments), application_id)
     topology = load_topology(target, config)
     options = "".join(f" --topic {topic}={number}" for topic, number in topics)
     command = f"headrace grow {application_id} {target}{options}"

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from headrace.app.places import log_directory, open_log
-from headrace.cli.settings import read_settings
+from headrace.cli.settings import read_file
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownTopicError, did_you_mean
 from headrace.topics.journal import DurableLog
@@ -36,7 +36,7 @@ class Places:
     def settings(self) -> dict[str, Any]:
         """Returns what was said, by the names of the configuration."""
         given = {"state.dir": self.state_dir, "log.dir": self.log_dir, "bootstrap.servers": self.bootstrap_servers}
-        of_clients = {} if self.client_config is None else read_settings(Path(self.client_config), ())
+        of_clients = {} if self.client_config is None else read_file(Path(self.client_config))
         return of_clients | {key: value for key, value in given.items() if value is not None}
 
     def config(self, application_id: str | None = None) -> StreamsConfig:
@@ -65,9 +65,9 @@ class Places:
         Only who writes something new may ``create`` an embedded one: a reader has probably mistaken the place.
         """
         config = config or self.config()
-        if not create and config.bootstrap_servers is None and not self.has_log:
+        if not create and config.bootstrap_servers is None and not (log_directory(config) / _FILE).exists():
             message = (
-                f"there is no log in '{self.log_directory}'; create a topic there with 'headrace topics create', or "
+                f"there is no log in '{log_directory(config)}'; create a topic there with 'headrace topics create', or "
                 "say where the log is with --log-dir, --state-dir or --bootstrap-servers"
             )
             raise click.ClickException(message)

@@ -14,8 +14,7 @@ from headrace.change.verdicts import Options
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import json_option, note, print_json, print_table
 from headrace.cli.settings import read_settings, settings_options
-from headrace.cli.targets import load_topology, short_name
-from headrace.config import StreamsConfig
+from headrace.cli.targets import load_config, load_topology
 
 _REFUSED = 1
 
@@ -74,11 +73,7 @@ def plan_change(
       headrace plan-change shop.orders:build --rename counts=totals --apply
     """
     settings = places.settings() | read_settings(config_file, assignments)
-    if application_id is not None:
-        settings["application.id"] = application_id
-    elif not {"application.id", "application_id"} & settings.keys():
-        settings["application.id"] = short_name(target)
-    config = StreamsConfig.of(settings)
+    config = load_config(target, settings, application_id)
     options = Options(dict(map(_rename, renames)), frozenset(keep_bytes), frozenset(rebuild))
     topology = load_topology(target, config)
     with places.log(config=config) as log:

@@ -27,9 +27,12 @@ _FIELDS = ("key", "value", "timestamp", "headers", "partition")
 @click.argument("topic", shell_complete=complete_topic)
 @click.option("--records", is_flag=True, help="Lines are JSON objects with key, value, timestamp, headers, partition.")
 @click.option("--key-separator", metavar="TEXT", help="Lines are a key, this text, and a value. '\\t' is a tab.")
-@click.option("--key-format", type=FormatName(), default="string", show_default=True, help="See below.")
-@click.option("--value-format", type=FormatName(), default="json", show_default=True, help="See below.")
+@click.option("--key-format", type=FormatName(), default="string", show_default=True, help="Name of a format above.")
+@click.option("--value-format", type=FormatName(), default="json", show_default=True, help="Name of a format above.")
 @click.option("--null", metavar="TEXT", help="A key or value with exactly this text is null; null deletes in a table.")
+@click.option(
+    "--header", "header_texts", metavar="NAME=VALUE", multiple=True, help="A header of every record. May be repeated."
+)
 @click.option("--partition", type=click.IntRange(min=0), help="Write to this partition instead of the key's.")
 @click.option("--quiet", "-q", is_flag=True, help="Do not say how many records were written.")
 @common_options()
@@ -41,6 +44,7 @@ def produce(
     key_format: str,
     value_format: str,
     null: str | None,
+    header_texts: tuple[str, ...],
     partition: int | None,
     *,
     records: bool,
@@ -55,7 +59,8 @@ def produce(
       {"key": "ada", "value": {"n": 1}, "timestamp": 1714564800000, "headers": {"trace": "7"}, "partition": 0}
 
     The timestamp is in milliseconds; the time of writing if it is left out. The values of headers are strings,
-    {"base64": "…"} for other bytes, or null.
+    {"base64": "…"} for other bytes, or null; those of --header come before them. A value of null is a tombstone, which
+    deletes in a table: the JSON null, or what --null says.
 
     Formats: string, json, long, integer, short, double, float, boolean, uuid, bytes (as base64); windowed-string,
     session-string and so on for keys within windows, as {"key": "ada", "start_ms": 0, "end_ms": 60000}.
@@ -71,10 +76,11 @@ def produce(
     if records and key_separator is not None:
         message = "--records and --key-separator are two ways to give a key; choose one"
         raise click.UsageError(message)
+    headers = tuple(map(_header_of_text, header_texts))
     if records:
-        read = _record_reader(keys, values, partition)
+        read = _record_reader(keys, values, partition, headers)
     else:
-        read = _line_reader(keys, values, key_separator, null, partition)
+        read = _line_reader(keys, values, key_separator, null, partition, headers)
     with places.log() as log, Counter("records", quiet=quiet) as counter:
         known_topic(log, topic, places)
         _copy(log, topic, read, counter)
@@ -150,7 +156,12 @@ def _bad_line(number: int, count: int, problem: str) -> click.ClickException:
 
 
 def _line_reader(
-    keys: Format, values: Format, separator: str | None, null: str | None, partition: int | None
+    keys: Format,
+    values: Format,
+    separator: str | None,
+    null: str | None,
+    partition: int | None,
+    headers: Headers,
 ) -> Reader:
     blank_is_nothing = values.name != "string"
     parse_value, parse_key = _from_text("value", values, null), _from_text("key", keys, null, is_key=True)
@@ -159,7 +170,7 @@ def _line_reader(
         def read_value(line: bytes, now_ms: int) -> Output | None:
             if blank_is_nothing and not line.strip():
                 return None
-            return (partition, now_ms, None, parse_value(line), ())
+            return (partition, now_ms, None, parse_value(line), headers)
 
         return read_value
     between = separator.replace("\\t", "\t").encode()
@@ -171,7 +182,7 @@ def _line_reader(
         if not found:
             message = f"there is no separator {separator!r} between key and value in {_short(line)}"
             raise ValueError(message)
-        return (partition, now_ms, parse_key(key), parse_value(value), ())
+        return (partition, now_ms, parse_key(key), parse_value(value), headers)
 
     return read_pair
 
@@ -201,7 +212,7 @@ def _from_text(
     return parse
 
 
-def _record_reader(keys: Format, values: Format, partition: int | None) -> Reader:
+def _record_reader(keys: Format, values: Format, partition: int | None, headers: Headers) -> Reader:
     def read(line: bytes, now_ms: int) -> Output | None:
         if not line.strip():
             return None
@@ -211,7 +222,7 @@ def _record_reader(keys: Format, values: Format, partition: int | None) -> Reade
             _number("timestamp", record.get("timestamp"), now_ms) or 0,
             _encoded("key", keys, record.get("key"), is_key=True),
             _encoded("value", values, record.get("value")),
-            _headers(record.get("headers") or {}),
+            headers + _headers(record.get("headers") or {}),
         )
 
     return read
@@ -260,6 +271,14 @@ def _headers(headers: Any) -> Headers:
         message = f'headers must be an object, or a list of pairs ["name", "value"]; found {headers!r}'
         raise ValueError(message)
     return tuple((name, _header_value(name, value)) for name, value in pairs)
+
+
+def _header_of_text(text: str) -> tuple[str, bytes]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        message = f"'{text}' is no header; write NAME=VALUE, for example from=web"
+        raise click.BadParameter(message, param_hint="--header")
+    return name, value.encode()
 
 
 def _header_value(name: str, value: Any) -> bytes | None:

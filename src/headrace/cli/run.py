@@ -13,7 +13,7 @@ from headrace.cli.places import Places, common_options
 from headrace.cli.printing import note, plural
 from headrace.cli.run_progress import RunProgress
 from headrace.cli.settings import read_settings, settings_options
-from headrace.cli.targets import load_topology, short_name
+from headrace.cli.targets import load_config, load_topology
 from headrace.config import StreamsConfig
 from headrace.topics.journal import DurableLog
 from headrace.topology import Topology
@@ -67,15 +67,11 @@ def run(
       headrace run shop.orders:build --config orders.properties --set spark.master='local[2,4]'
     """
     settings = places.settings() | read_settings(config_file, assignments)
-    if application_id is not None:
-        settings["application.id"] = application_id
-    elif not {"application.id", "application_id"} & settings.keys():
-        settings["application.id"] = short_name(target)
     if http is not None:
         settings["http.listen"] = http
-    elif with_console and not {"http.listen", "http_listen"} & settings.keys():
-        settings["http.listen"] = "localhost:0"
-    config = StreamsConfig.of(settings)
+    config = load_config(target, settings, application_id)
+    if with_console and config.http_listen is None:
+        config = config.replaced({"http.listen": "localhost:0"})
     topology = load_topology(target, config)
     log = open_log(config)
     try:
@@ -93,7 +89,7 @@ def _run(
     with RunProgress(config.application_id, quiet=quiet, as_json=as_json) as progress:
         streams.add_batch_listener(progress.on_batch)
         streams.set_state_listener(_telling_address(streams, progress, quiet=quiet))
-        streams.run(available_now=until_end)
+        streams.run(until_end=until_end)
     if not quiet:
         note(progress.summary())
 

@@ -17,9 +17,9 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from headrace.app.engine import Batch
-from headrace.cli.counts import Counts
+from headrace.app.progress import Counts, state_word
 from headrace.cli.engine_log import EngineLog
-from headrace.cli.printing import note, plural
+from headrace.cli.printing import note
 
 _SECONDS_BETWEEN_LINES = 10.0
 # By the summary, or the error that ends the command.
@@ -62,30 +62,18 @@ class RunProgress:
     # Any: states are an enum of the application's module.
     def on_state(self, new: Any, _old: Any) -> None:
         """Remembers the state. Called from any thread."""
-        again = self._counts.last is not None
-        # Kafka's word for what is a start here.
-        names = {"REBALANCING": "starting again" if again else "starting", "PENDING_SHUTDOWN": "stopping"}
-        self._state = names.get(new.name, new.name.lower().replace("_", " "))
+        self._state = state_word(new.name, again=self._counts.last is not None)
         if self._live is None and not self._quiet and new.name not in _TOLD_OTHERWISE:
             note(f"{self._application}: {self._state}")
 
     def line(self) -> str:
         """Returns the progress as one line."""
-        counts, last = self._counts, self._counts.last
-        if last is None:
-            doing = f" ({self._log.last})" if self._log.last else ""
-            return f"{self._application}: {self._state}, {counts.seconds:.0f} s{doing}"
-        return (
-            f"{self._application}: {self._state}, {plural(counts.records_in, 'record')}, {counts.rate():,.0f}/s, "
-            f"lag {last.lag:,}, batch {last.duration_ms:,.0f} ms, state {plural(last.state_rows, 'row')}"
-        )
+        doing = f"{self._state}, {self._log.last}" if self._log.last else ""
+        return self._counts.line(self._application, self._state, doing)
 
     def summary(self) -> str:
         """Returns what was done, for the end."""
-        counts = self._counts
-        rest = [f"{count:,} {what}" for count, what in ((counts.dropped, "dropped"), (counts.late, "late")) if count]
-        parts = [f"{plural(counts.records_in, 'record')} read", f"{counts.records_out:,} written", *rest]
-        return f"{self._application}: {', '.join(parts)}, {counts.micro_batches} in {counts.seconds:.1f} s"
+        return self._counts.summary(self._application)
 
     def _render(self) -> Spinner:
         self._spinner.update(text=Text(self.line(), no_wrap=True, overflow="ellipsis"))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from headrace.config import known_names
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ENDINGS = ".json, .toml or .properties"
+_OPTIONS = ("bootstrap_servers", "extras", "log_dir", "state_dir")
 
 
 def settings_options(function: F) -> F:
@@ -29,23 +34,45 @@ def settings_options(function: F) -> F:
         "config_file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
-        help=f"Settings by Kafka's dotted names or ours, as {_ENDINGS}; --set goes before them.",
+        help=f"Settings by Kafka's dotted names or ours, as {_ENDINGS}; those of --set and of the environment win.",
     )(function)
 
 
-def read_settings(config_file: Path | None, assignments: tuple[str, ...]) -> dict[str, Any]:
-    """Returns the settings of the file, and over them those of the command line."""
-    settings = {} if config_file is None else _read_file(config_file)
+def read_settings(
+    config_file: Path | None, assignments: tuple[str, ...], *, with_environment: bool = True
+) -> dict[str, Any]:
+    """Returns the settings of the file, over them those of the environment, and over them those of the command line."""
+    settings = {} if config_file is None else read_file(config_file)
+    for variable, name in _variables().items():
+        if with_environment and os.environ.get(variable):
+            _put(settings, name, os.environ[variable])
     for text in assignments:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             message = f"'{text}' is no setting; write KEY=VALUE, for example commit.interval.ms=200"
             raise click.BadParameter(message, param_hint="--set")
-        settings[key.strip()] = value.strip()
+        _put(settings, key.strip(), value.strip())
     return settings
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def _put(settings: dict[str, Any], key: str, value: str) -> None:
+    """Sets a value in place of the one that the setting has, under whichever of its names."""
+    names = known_names()
+    if key in names:
+        for other in [each for each in settings if names.get(each) == names[key]]:
+            del settings[other]
+    settings[key] = value
+
+
+@cache
+def _variables() -> dict[str, str]:
+    """The environment variables of settings, besides those that are options of the command, and what they set."""
+    names = {f"HEADRACE_{name.upper()}": field for name, field in known_names().items() if name.isidentifier()}
+    return {variable: field for variable, field in names.items() if field not in _OPTIONS}
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Returns the settings of a file by their dotted names."""
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".json":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from headrace.app.places import application_directory
 from headrace.batches.working_copy import describe
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import Size, json_option, note, print_json, print_table
+from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, did_you_mean
 
 _TASK = re.compile(r"\d+_\d+")
@@ -24,9 +26,9 @@ _TASK = re.compile(r"\d+_\d+")
 def state(places: Places, application_id: str, *, as_json: bool) -> None:
     """Show the tasks of an application with their stores, rows and sizes.
 
-    A task is SUBTOPOLOGY_PARTITION. A working copy of its stores lies in a folder of the state directory; what changed
-    in the last seconds may be missing there, and is in the changelogs. Below are the positions up to which the topics
-    have been read. The application may run meanwhile.
+    A task is SUBTOPOLOGY_PARTITION. Rows are those of its last commit, as the log knows them: keys, windows, sessions,
+    versions. The size is that of the working copy in the state directory, into which rows come some seconds later.
+    Below are the positions up to which the topics have been read. The application may run meanwhile.
     """
     config = places.config(application_id)
     directory = application_directory(config)
@@ -39,22 +41,13 @@ def state(places: Places, application_id: str, *, as_json: bool) -> None:
             f"{did_you_mean(application_id, known) or there}; say where it is with --state-dir"
         )
         raise click.ClickException(message)
-    folders = sorted(
-        (path for path in directory.iterdir() if _TASK.fullmatch(path.name) and path.is_dir()),
-        key=lambda path: tuple(map(int, path.name.split("_"))),
-    )
-    tasks: list[dict[str, Any]] = []
-    for folder in folders:
-        try:
-            found = describe(folder, config)
-        except StreamsError as error:
-            # The next batch makes it anew.
-            tasks.append({"task": folder.name, "bytes": 0, "stores": {}, "error": str(error)})
-            continue
-        tasks.append({"task": found.task, "bytes": found.size, "stores": dict(found.stores)})
+    committed: dict[str, dict[str, int]] = {}
     positions: list[dict[str, Any]] = []
     if places.has_log:
         with places.log() as log:
+            cut = log.cut_application(application_id, {})
+            if cut is not None:
+                committed = {task: record.rows for task, record in cut.records.items() if record.rows}
             at = log.positions(application_id)
             known_topics = set(log.topics())
             ends = log.end_offsets([target for target in at if target[0] in known_topics])
@@ -64,11 +57,25 @@ def state(places: Places, application_id: str, *, as_json: bool) -> None:
                 if target in ends
                 for topic, partition in [target]
             ]
+    folders = [path.name for path in directory.iterdir() if _TASK.fullmatch(path.name) and path.is_dir()]
+    names = sorted({*folders, *committed}, key=lambda name: tuple(map(int, name.split("_"))))
+    tasks = [_task(directory / name, config, committed.get(name)) for name in names]
     if as_json:
         return print_json(
             {"application_id": application_id, "directory": str(directory), "tasks": tasks, "positions": positions}
         )
     _print(tasks, positions)
+
+
+def _task(folder: Path, config: StreamsConfig, rows: dict[str, int] | None) -> dict[str, Any]:
+    """Returns what is known of a task: from its last commit, and from its working copy, if that is here."""
+    found: dict[str, Any] = {"task": folder.name, "bytes": 0, "stores": dict(sorted((rows or {}).items()))}
+    try:
+        info = describe(folder, config)
+    except StreamsError as error:
+        # The next batch makes it anew.
+        return found if rows else found | {"error": str(error)}
+    return found | {"bytes": info.size} | ({} if rows else {"stores": dict(info.stores)})
 
 
 def _print(tasks: list[dict[str, Any]], positions: list[dict[str, Any]]) -> None:

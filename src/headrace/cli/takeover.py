@@ -13,7 +13,7 @@ from headrace.change.takeover.taking_over import Takeover, examine, take_over
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import note, plural, print_table
 from headrace.cli.settings import read_settings, settings_options
-from headrace.cli.targets import load_topology
+from headrace.cli.targets import load_config, load_topology
 from headrace.config import StreamsConfig
 from headrace.topics.consumer_group import GroupOffset, OffsetMetadata
 from headrace.topics.log import TopicPartition
@@ -72,7 +72,7 @@ def takeover(
       headrace takeover orders shop.orders:build --bootstrap-servers kafka:9092 --dry-run
       headrace takeover orders shop.orders:build --describe orders-topology.txt --yes
     """
-    config = _config(places, application_id, config_file, assignments)
+    config = _config(places, target, application_id, config_file, assignments)
     topology = load_topology(target, config)
     text = None if description is None else description.read_text(encoding="utf-8")
     with places.log(config=config) as log:
@@ -126,7 +126,7 @@ def hand_back_command(
     \b
       headrace hand-back orders shop.orders:build --bootstrap-servers kafka:9092
     """
-    config = _config(places, application_id, config_file, assignments)
+    config = _config(places, target, application_id, config_file, assignments)
     topology = load_topology(target, config)
     with places.log(config=config) as log:
         if not dry_run and not yes:
@@ -139,10 +139,9 @@ def hand_back_command(
 
 
 def _config(
-    places: Places, application_id: str, config_file: Path | None, assignments: tuple[str, ...]
+    places: Places, target: str, application_id: str, config_file: Path | None, assignments: tuple[str, ...]
 ) -> StreamsConfig:
-    settings = places.settings() | read_settings(config_file, assignments) | {"application.id": application_id}
-    config = StreamsConfig.of(settings)
+    config = load_config(target, places.settings() | read_settings(config_file, assignments), application_id)
     if config.bootstrap_servers is None:
         message = "Kafka Streams keeps everything in Kafka; say where that is with --bootstrap-servers"
         raise click.UsageError(message)

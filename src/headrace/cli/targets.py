@@ -1,10 +1,11 @@
-"""``module:build`` and ``file.py:build``: from what is typed to a topology."""
+"""``module:build`` and ``file.py:build``: from what is typed to a topology and its configuration."""
 
 from __future__ import annotations
 
 import inspect
 import sys
 import traceback
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -12,12 +13,13 @@ from typing import Any
 
 import click
 
-from headrace.config import StreamsConfig
+from headrace.config import StreamsConfig, known_names
 from headrace.dsl import StreamsBuilder
-from headrace.errors import StreamsError, did_you_mean
+from headrace.errors import ConfigError, StreamsError, did_you_mean
 from headrace.topology import Topology
 
 _DEFAULT = "build"
+_CONFIG = "config"
 _PACKAGE = Path(__file__).parents[1]
 _FORMS = (
     "a function that takes a StreamsBuilder, a function that takes nothing and returns a Topology or StreamsBuilder, "
@@ -39,10 +41,7 @@ def load_topology(target: str, config: StreamsConfig, directory: Path | None = N
     ...
     headrace.cli.targets.TargetError: module 'headrace' has no 'build'; name a function that takes a StreamsBuilder, ...
     """
-    place, _, name = target.rpartition(":") if ":" in target else (target, "", _DEFAULT)
-    if not place or not name:
-        message = f"'{target}' names no topology; write module:function or path/to/file.py:function"
-        raise TargetError(message)
+    place, name = _parts(target)
     found: Any = _import(place, directory or Path.cwd())
     for part in name.split("."):
         if not hasattr(found, part):
@@ -52,6 +51,39 @@ def load_topology(target: str, config: StreamsConfig, directory: Path | None = N
             raise TargetError(message)
         found = getattr(found, part)
     return _built(target, found, config)
+
+
+def load_config(
+    target: str, settings: Mapping[str, Any], application_id: str | None = None, *, is_named: bool = True
+) -> StreamsConfig:
+    """Returns the configuration of a target: that of its module, if it has a ``config``, with ``settings`` over it.
+
+    An application that nobody names has the name of its module, unless ``is_named`` says that it needs none.
+    """
+    place, _ = _parts(target)
+    # First of all: settings may name functions of modules that only then are found.
+    own = getattr(_import(place, Path.cwd()), _CONFIG, None)
+    try:
+        base = StreamsConfig.of(own if isinstance(own, StreamsConfig | Mapping) else None)
+    except ConfigError as error:
+        message = f"{_CONFIG} of module '{place}': {error}"
+        raise ConfigError(message) from error
+    config = base.replaced(settings)
+    if application_id is not None:
+        return config.replaced({"application.id": application_id})
+    names = known_names()
+    is_anonymous = base.application_id == StreamsConfig().application_id
+    if is_named and is_anonymous and all(names.get(key) != "application_id" for key in settings):
+        return config.replaced({"application.id": short_name(target)})
+    return config
+
+
+def _parts(target: str) -> tuple[str, str]:
+    place, _, name = target.rpartition(":") if ":" in target else (target, "", _DEFAULT)
+    if not place or not name:
+        message = f"'{target}' names no topology; write module:function or path/to/file.py:function"
+        raise TargetError(message)
+    return place, name
 
 
 def short_name(target: str) -> str:

@@ -18,7 +18,7 @@ from headrace.app.signals import closing_on_signals
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import note, plural
 from headrace.cli.settings import read_settings, settings_options
-from headrace.cli.targets import load_topology, short_name
+from headrace.cli.targets import load_config, load_topology
 from headrace.config import StreamsConfig
 from headrace.errors import UnknownTopicError
 from headrace.query.metadata import HostInfo
@@ -35,6 +35,9 @@ _LOOK_S = 0.5
 @settings_options
 @click.option(
     "--name", metavar="NAME", help="Name of this process; its folder bears it. [default: view]", default="view"
+)
+@click.option(
+    "--http", metavar="HOST:PORT", help="Serve stores, metrics and the console there; the same as http.listen."
 )
 @click.option("--standbys", type=click.IntRange(min=0), metavar="NUMBER", help="Further copies of each partition.")
 @click.option("--advertise", metavar="HOST:PORT", help="Where others reach this process. [default: where it serves]")
@@ -67,6 +70,7 @@ def view(
     config_file: Path | None,
     assignments: tuple[str, ...],
     name: str,
+    http: str | None,
     standbys: int | None,
     advertise: str | None,
     server: str | None,
@@ -85,19 +89,17 @@ def view(
 
     \b
       headrace view shop.orders:build --name one --set num.standby.replicas=1
-      headrace view shop.orders:build --name two --set num.standby.replicas=1
+      headrace view shop.orders:build --name two --set num.standby.replicas=1 --http localhost:8080
     """
     settings = places.settings() | read_settings(config_file, assignments)
-    if application_id is not None:
-        settings["application.id"] = application_id
-    elif not {"application.id", "application_id"} & settings.keys():
-        settings["application.id"] = short_name(target)
+    if http is not None:
+        settings["http.listen"] = http
     if standbys is not None:
         settings["num.standby.replicas"] = standbys
     if heartbeat * 2 > lease:
         message = f"--lease must be at least twice --heartbeat; they are {lease:g} and {heartbeat:g} seconds"
         raise click.UsageError(message)
-    config = StreamsConfig.of(settings)
+    config = load_config(target, settings, application_id)
     topology = load_topology(target, config)
     if server is None and config.http_listen is not None:
         server = "headrace.web.views:serve"

@@ -238,6 +238,10 @@ class StreamsBuilder(Hinting):
         settings = self._config if config is None else StreamsConfig.of(config)
         return write(rewrite(self._draft.graph(), settings), settings)
 
+    def _repr_mimebundle_(self, **chosen: Any) -> dict[str, str]:
+        """Shows the graph of all calls so far in a notebook."""
+        return self.build()._repr_mimebundle_(**chosen)
+
     def _table(
         self,
         where: str,

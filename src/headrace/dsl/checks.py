@@ -95,6 +95,17 @@ def check_serde(where: str, argument: str, serde: Any) -> None:
     arguments.serde(serde, f"{where}: {argument}")
 
 
+def check_schema(where: str, schema: Any) -> None:
+    """Raises unless ``schema`` is a pyarrow schema or None; told by its class's name, because pyarrow is optional."""
+    kind = type(schema)
+    if schema is not None and (kind.__name__ != "Schema" or not kind.__module__.startswith("pyarrow")):
+        message = (
+            f"{where}: schema must be a pyarrow.Schema; found {describe_value(schema)}; "
+            "write for example pyarrow.schema([('amount', pyarrow.float64())])"
+        )
+        raise TopologyError(message)
+
+
 def check_topic(where: str, topic: Any) -> str:
     """Returns the topic's name if it is one."""
     if not isinstance(topic, str) or not topic:

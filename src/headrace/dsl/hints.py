@@ -11,6 +11,7 @@ _OF_STREAMS = (
     "flat_map_values",
     "for_each",
     "map",
+    "map_batches",
     "merge",
     "peek",
     "print",
@@ -85,7 +86,15 @@ BRANCHED = each(
     "map_values",
 )
 
+SUPPRESSED = {"buffer_config": "it is a class of its own: from headrace import BufferConfig"}
+
 OPTION = {
+    "as_": "call the class itself: {owner}(name='…')",
+    "number_of_partitions": "call the class itself: {owner}(partitions=…)",
+    "stream_partitioner": "call the class itself: {owner}(partitioner=…)",
+    "with_": "call the class itself: {owner}(key_serde=…, value_serde=…)",
+    "with_consumer": "call the class itself: {owner}(consumer=…)",
+    "with_function": "call the class itself: {owner}(function=…)",
     **{
         f"with_{field}": f"pass it when you make the option: {field}=…"
         for field in ("key_serde", "value_serde", "other_value_serde", "name", "retention", "grace_period")
@@ -100,3 +109,5 @@ OPTION = {
     "with_store_type": "pass it when you make the option: store_type=…",
     "with_timestamp_extractor": "pass it when you make the option: timestamp_extractor=…",
 }
+
+MATERIALIZED = {**OPTION, "as_": "call the class itself with the name of the store: {owner}('…')"}

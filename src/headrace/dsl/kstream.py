@@ -7,8 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
+from headrace.arguments import whole_number
 from headrace.dsl import branched, grouped_stream, hints, ktable, stream_joins
-from headrace.dsl.checks import check_function, check_option, check_serde, check_topic, check_type
+from headrace.dsl.checks import (
+    check_function,
+    check_option,
+    check_schema,
+    check_serde,
+    check_topic,
+    check_type,
+)
 from headrace.dsl.graph import NodeId, Process, Sink
 from headrace.dsl.handle import Handle
 from headrace.dsl.materialized import Materialized, StreamJoined
@@ -129,6 +137,45 @@ class KStream(Handle[K, V]):
         """
         check_function(self._where("flat_map_values"), "mapper", mapper, "(value)", with_key=True, generators=True)
         mapped = self._append("KSTREAM-FLATMAPVALUES-", name, ops.FlatMapValues(mapper), changes_value=True)
+        return replace(mapped, _value_serde=None)
+
+    def map_batches(
+        self,
+        mapper: Callable[[Any], Any],
+        *,
+        max_records: int = 1000,
+        schema: Any = None,
+        name: str | None = None,
+    ) -> KStream[K, Any]:
+        """Replaces values by those that ``mapper`` gives for many records at once: for models and vectorised code.
+
+        The mapper gets a list of `FixedKeyRecord`, at most ``max_records``, in their order, and returns as many values:
+        a list, or an array of numpy, pandas or pyarrow. With a pyarrow ``schema`` it gets a `pyarrow.Table` instead,
+        whose columns are taken from the values. Records with value None are among them.
+
+        Stateless; keys, times, headers and order stay, so nothing is repartitioned. The result is that of `map_values`
+        with a mapper for one value: whatever comes after it, joins and windows included, sees every record in its turn
+        and at its time. A batch ends with the micro-batch; in the test driver's plain mode, with each record. If the
+        mapper raises, the processing exception handler is asked about each record of the batch.
+
+        >>> from headrace import StreamsBuilder, TopologyTestDriver
+        >>> def rank(records):
+        ...     best = max(record.value for record in records)
+        ...     return [f"{record.value} of {best}" for record in records]
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").map_batches(rank, max_records=500).to("out")
+        >>> with TopologyTestDriver(builder.build(), batched=True) as driver:
+        ...     driver.create_input_topic("in").pipe_key_values([("a", 1), ("b", 3), ("c", 2)])
+        ...     driver.commit()
+        ...     driver.create_output_topic("out").read_key_values()
+        [KeyValue(key='a', value='1 of 3'), KeyValue(key='b', value='3 of 3'), KeyValue(key='c', value='2 of 3')]
+        """
+        where = self._where("map_batches")
+        check_function(where, "mapper", mapper, "(records)")
+        whole_number(max_records, f"{where}: max_records", minimum=1)
+        check_schema(where, schema)
+        operation = ops.MapBatches(mapper, max_records, schema)
+        mapped = self._append("KSTREAM-MAPBATCHES-", name, operation, changes_value=True)
         return replace(mapped, _value_serde=None)
 
     def map(self, mapper: Callable[[K, V], tuple[K1, VR]], *, name: str | None = None) -> KStream[K1, VR]:

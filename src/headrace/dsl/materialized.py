@@ -13,7 +13,7 @@ from headrace.dsl.checks import check_serde
 from headrace.dsl.naming import checked
 from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
-from headrace.hints import Hinting
+from headrace.hints import Hinting, OptionType
 from headrace.serdes import Serde
 from headrace.state import DiskEngine, Migration, StoreSupplier, TimeToLive
 
@@ -48,7 +48,7 @@ def store_type(name: str, where: str) -> StoreType:
 
 
 @dataclass(frozen=True)
-class Materialized(Hinting, Generic[K, V]):
+class Materialized(Hinting, Generic[K, V], metaclass=OptionType):
     """How a table keeps its rows: in a store of a given name, or as a store supplier says.
 
     A table with a name can be queried. Without one it keeps rows only where an operation needs them.
@@ -58,7 +58,7 @@ class Materialized(Hinting, Generic[K, V]):
     'counts'
     """
 
-    _HINTS: ClassVar[Mapping[str, str]] = hints.OPTION
+    _HINTS: ClassVar[Mapping[str, str]] = hints.MATERIALIZED
 
     store: str | StoreSupplier | None = None
     """Name of the store, or its supplier; None: a generated name, and no queries."""
@@ -141,7 +141,7 @@ class Materialized(Hinting, Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class StreamJoined(Hinting, Generic[K, V, VO]):
+class StreamJoined(Hinting, Generic[K, V, VO], metaclass=OptionType):
     """How two streams are joined: serdes, names, and the stores that keep both sides.
 
     >>> StreamJoined(name="clicks-views", store_name="clicks-views").name

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import ClassVar
 
 from headrace.errors import TopologyError, describe_value
+from headrace.hints import HintingType
 
 MAX_NAME_LENGTH = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
@@ -14,7 +17,7 @@ _COUNTED = re.compile(r"KSTREAM.*-[0-9]{10}")
 REPARTITION_SUFFIX = "-repartition"
 
 
-class Named(str):
+class Named(str, metaclass=HintingType):
     """A name that a node, store or internal topic may have.
 
     Letters, digits, ``.``, ``_`` and ``-``, at most 249 characters, neither ``.`` nor ``..``: what Kafka accepts as a
@@ -29,6 +32,7 @@ class Named(str):
     """
 
     __slots__ = ()
+    _HINTS: ClassVar[Mapping[str, str]] = {"as_": "a str will do where a name is wanted"}
 
     def __new__(cls, name: str) -> Named:
         if (problem := _problem(name)) is not None:

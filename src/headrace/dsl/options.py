@@ -17,7 +17,7 @@ from headrace.dsl.checks import check_function, check_serde
 from headrace.dsl.naming import checked
 from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
-from headrace.hints import Hinting
+from headrace.hints import Hinting, OptionType
 from headrace.serdes import Serde
 from headrace.topology.offset_reset import AutoOffsetReset
 
@@ -27,7 +27,7 @@ VO = TypeVar("VO")
 
 
 @dataclass(frozen=True)
-class Consumed(Hinting, Generic[K, V]):
+class Consumed(Hinting, Generic[K, V], metaclass=OptionType):
     """How a topic is read: serdes, timestamps, where to start, and the name of the source node.
 
     >>> from headrace import Serdes
@@ -59,7 +59,7 @@ class Consumed(Hinting, Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class Produced(Hinting, Generic[K, V]):
+class Produced(Hinting, Generic[K, V], metaclass=OptionType):
     """How a topic is written: serdes, partitioner, and the name of the sink node.
 
     >>> from headrace import Serdes
@@ -87,7 +87,7 @@ class Produced(Hinting, Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class Grouped(Hinting, Generic[K, V]):
+class Grouped(Hinting, Generic[K, V], metaclass=OptionType):
     """How records are grouped: serdes of the repartition topic, should one be needed, and its name.
 
     >>> from headrace import Serdes
@@ -111,7 +111,7 @@ class Grouped(Hinting, Generic[K, V]):
 
 
 @dataclass(frozen=True)
-class Joined(Hinting, Generic[K, V, VO]):
+class Joined(Hinting, Generic[K, V, VO], metaclass=OptionType):
     """How a stream is joined with a table.
 
     With a grace period, records of the stream wait that long for late changes of the table, which must be versioned.
@@ -153,7 +153,7 @@ class Joined(Hinting, Generic[K, V, VO]):
 
 
 @dataclass(frozen=True)
-class TableJoined(Hinting, Generic[K, VO]):
+class TableJoined(Hinting, Generic[K, VO], metaclass=OptionType):
     """How two tables are joined by a foreign key.
 
     >>> TableJoined(name="orders-users").name
@@ -177,7 +177,7 @@ class TableJoined(Hinting, Generic[K, VO]):
 
 
 @dataclass(frozen=True)
-class Repartitioned(Hinting, Generic[K, V]):
+class Repartitioned(Hinting, Generic[K, V], metaclass=OptionType):
     """How a stream is written to a repartition topic and read again.
 
     >>> Repartitioned("by-user", partitions=8).partitions
@@ -211,7 +211,7 @@ class Repartitioned(Hinting, Generic[K, V]):
 
 
 @dataclass(frozen=True, slots=True)
-class Branched(Hinting):
+class Branched(Hinting, metaclass=OptionType):
     """What becomes of one branch of a split: its name, and what to do with it at once.
 
     >>> Branched("large", function=lambda stream: stream.map_values(str)).name
@@ -240,7 +240,7 @@ class Branched(Hinting):
 
 
 @dataclass(frozen=True)
-class Printed(Hinting, Generic[K, V]):
+class Printed(Hinting, Generic[K, V], metaclass=OptionType):
     """How records are printed: a line ``[label]: text`` each, to standard output or a file.
 
     >>> Printed.to_file("/tmp/records.txt").with_label("orders")

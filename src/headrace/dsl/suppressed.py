@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import ClassVar
 
 from headrace.arguments import flag, topic_config
+from headrace.dsl import hints
 from headrace.dsl.naming import checked
 from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
+from headrace.hints import Hinting, HintingType
 
 
 @dataclass(frozen=True, slots=True)
-class BufferConfig:
+class BufferConfig(Hinting, metaclass=HintingType):
     """Bounds of a suppression buffer, and what happens when it is full.
 
     A bounded buffer emits its oldest entry early when it is full, unless it is told to shut the application down.
@@ -128,8 +131,10 @@ class BufferConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Suppressed:
+class Suppressed(Hinting, metaclass=HintingType):
     """When ``suppress`` lets an update go: made by ``until_window_closes`` and ``until_time_limit``."""
+
+    _HINTS: ClassVar[Mapping[str, str]] = hints.SUPPRESSED
 
     limit: timedelta | None
     """How long an update waits, by record time; None: until its window closes."""

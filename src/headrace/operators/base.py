@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import singledispatch
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessingError, ProductionError, UncaughtHandlerError
-from headrace.record import WithKey
+from headrace.record import FixedKeyRecord, WithKey
 from headrace.topics.log import Headers
 from headrace.topology.operations import Operation
 
 # Keys and values are the user's; a table edge carries (key, new, old, timestamp_ms, headers, latest),
 # a stream edge (key, value, timestamp_ms, headers).
 Edge = Callable[..., None]
+BatchRecord: TypeAlias = FixedKeyRecord[Any, Any]
 
 DECIDED = (ProcessingError, ProductionError, UncaughtHandlerError)
 """What a node or sink further down raises after its handler was asked: the code above it is not to blame."""
@@ -123,6 +124,14 @@ class Node(Protocol):
 
     def on_close(self, action: Callable[[], None]) -> None:
         """Registers what to call when the task closes, while its stores are still open."""
+        ...
+
+    def in_batches(self, answer: Callable[[list[BatchRecord]], Sequence[Any]], max_records: int) -> Edge:
+        """Returns an edge that gathers records and forwards each with the value that ``answer`` gives for it."""
+        ...
+
+    def on_end(self, action: Callable[[], None]) -> None:
+        """Registers what emits all that waits for a later record, when there will be none."""
         ...
 
     def drop(self) -> None:

@@ -10,6 +10,8 @@ from headrace.topics.log import Headers
 from headrace.windows import TimeWindow, Windowed
 
 NEVER = -1
+END_MS = 2**62
+"""A time behind all others, at which every window has closed."""
 
 Span: TypeAlias = Callable[[int, int], "tuple[int, int] | None"]
 """(close time of the last emission or NEVER, close time) -> first and last time to fetch, inclusive; None: nothing."""
@@ -40,6 +42,7 @@ def on_close(node: Node, store: str, span: Span, emit: Emit) -> Close:
             emit(*closed, headers)
             emitted.value = close_time_ms
 
+    node.on_end(lambda: close(END_MS, ()))
     return close
 
 

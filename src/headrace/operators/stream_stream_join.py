@@ -7,6 +7,7 @@ from typing import Any
 
 from headrace.errors import SerializationError
 from headrace.operators.base import Cell, Edge, Node, operator
+from headrace.operators.emit import END_MS
 from headrace.operators.joiners import keyed, seen_from
 from headrace.record import WithKey
 from headrace.topics.log import Headers
@@ -197,6 +198,12 @@ def _join_keeping_unmatched(operation: StreamStreamJoin, node: Node) -> Edge:
             return fail(error, key, value, timestamp_ms, headers)
         return forward(key, result, timestamp_ms, headers)
 
+    def emit_all() -> None:
+        time.value = END_MS
+        if error := emit_closed(END_MS, ()):
+            fail(error, None, None, END_MS, ())
+
+    node.on_end(emit_all)
     return join
 
 

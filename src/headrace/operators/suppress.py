@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.errors import SerializationError, StreamsError
 from headrace.operators.base import Edge, Getter, Node, getter, operator
-from headrace.operators.emit import NEVER
+from headrace.operators.emit import END_MS, NEVER
 from headrace.topics.log import Headers
 from headrace.topology.operations import Suppress
 
@@ -53,6 +53,11 @@ def _suppress(operation: Suppress, node: Node) -> Edge:
             evict_while(too_full, emit)
         return None
 
+    def emit_all() -> None:
+        time.value = END_MS
+        evict_while(due, emit)
+
+    node.on_end(emit_all)
     return suppress
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from headrace.config import StreamsConfig
 from headrace.errors import RetriableError
+from headrace.private_directory import make_directories
 from headrace.query.metadata import HostInfo, KeyQueryMetadata, StreamsMetadata
 from headrace.query.peer_proof import PeerProof
 from headrace.query.roster import Member, Roster, active_keeper, shares
@@ -218,7 +219,7 @@ def member_metadata(member: Member, members: dict[str, Member], stores: Any, sta
 
 def _name(directory: Path, name: str | None) -> str:
     """Returns the name under which a directory is known, and keeps it there."""
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directories(directory)
     file = directory / _NAME
     if name is None:
         name = file.read_text(encoding="utf-8").strip() if file.exists() else f"view-{uuid.uuid4().hex[:12]}"

@@ -17,6 +17,7 @@ from typing import Any
 from headrace.batches.working_copy import boot_id
 from headrace.config import StreamsConfig
 from headrace.errors import InvalidStateStoreError
+from headrace.private_directory import make_directories
 from headrace.query.position import Position
 from headrace.query.stores import Part, ViewedStore
 from headrace.state.changes import Changes
@@ -341,7 +342,7 @@ def _discard_if_unsafe(directory: Path) -> None:
     if not is_safe and directory.exists():
         for name in ("data.mdb", "lock.mdb", _CLEAN, _BOOT):
             (directory / name).unlink(missing_ok=True)
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directories(directory)
 
 
 def discard(directory: Path) -> None:

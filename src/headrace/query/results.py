@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -9,6 +10,9 @@ from typing import Any, Generic, TypeVar
 from headrace.errors import IllegalStateError
 from headrace.query.position import Position, PositionBound
 from headrace.query.queries import AnyQuery
+from headrace.record import KeyValue
+from headrace.state.iterators import StoreIterator
+from headrace.tabular import Row, columns_of, to_data_frame, to_html
 
 R = TypeVar("R")
 
@@ -156,3 +160,53 @@ class StateQueryResult(Generic[R]):
         for each in self.partition_results.values():
             merged = merged.merge(each.position)
         return merged
+
+    # Any: pandas is optional.
+    def to_pandas(self) -> Any:
+        """Returns the rows or values of all partitions as a data frame of pandas; rows can be read only once.
+
+        >>> answers = StateQueryResult()
+        >>> answers.add_result(0, QueryResult.for_result(5))
+        >>> answers.to_pandas()
+           partition  value
+        0          0      5
+        """
+        rows: list[Row] = []
+        partitions: list[int | None] = []
+        for partition, answer in self._answers():
+            found = list(_rows_of(answer.result))
+            rows += found
+            partitions += [partition] * len(found)
+        columns = columns_of(rows)
+        if all(row.key is None for row in rows):
+            columns.pop("key", None)
+        return to_data_frame({**self._column(partitions), **columns})
+
+    def _repr_html_(self) -> str:
+        """Shows the answer of each partition in a notebook; rows that can be read only once are not read for it."""
+        answers = list(self._answers())
+        shown = [answer.failure_message if answer.is_failure else _shown(answer.result) for _, answer in answers]
+        return to_html({**self._column([partition for partition, _ in answers]), "result": shown})
+
+    def _answers(self) -> Iterator[tuple[int | None, QueryResult[R]]]:
+        yield from sorted(self.partition_results.items())
+        if self.global_result is not None:
+            yield None, self.global_result
+
+    def _column(self, partitions: list[int | None]) -> dict[str, list[Any]]:
+        """Returns the column of partitions; a global store has none."""
+        return {"partition": partitions} if self.partition_results else {}
+
+
+def _rows_of(result: Any) -> Iterator[Row]:
+    """Yields the rows of a result: one, or those of an iterator."""
+    if not isinstance(result, StoreIterator):
+        if result is not None:
+            yield Row(None, result)
+        return
+    for each in result:
+        yield Row(*each) if isinstance(each, KeyValue) else Row(None, each)
+
+
+def _shown(result: Any) -> str:
+    return "rows: list(…), or to_pandas()" if isinstance(result, StoreIterator) else str(result)

@@ -171,7 +171,9 @@ class Tail:
         except UnknownTopicError as error:
             # Between a reset and the next start there are no topics; what was there can still be asked for.
             if not self._is_orphaned:
-                logger.warning("the view in '%s' has nothing to follow: %s", self.replica.directory, error)
+                logger.warning(
+                    "the view in '%s' has nothing to follow: topic '%s' is gone", self.replica.directory, error.topic
+                )
             self._is_orphaned = True
             return False
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownStateStoreError, UnsupportedOperationError, did_you_mean
-from headrace.operators.base import Cell, Edge, Getter, StoreExpiry, TaskClock
+from headrace.operators.base import BatchRecord, Cell, Edge, Getter, StoreExpiry, TaskClock
 from headrace.processor import Cancellable, PunctuationType, stores_of
 from headrace.record import FixedKeyRecord, Record, RecordMetadata
 from headrace.record import Headers as UserHeaders
@@ -78,6 +78,12 @@ class NodeContext:
 
     def on_close(self, action: Callable[[], None]) -> None:
         self._state.on_close(self._name, action)
+
+    def in_batches(self, answer: Callable[[list[BatchRecord]], Sequence[Any]], max_records: int) -> Edge:
+        return self._lowering.waiting_behind(self._name).gathering(answer, max_records, self.forward, self.fail)
+
+    def on_end(self, action: Callable[[], None]) -> None:
+        self._state.on_end(action)
 
     def drop(self) -> None:
         self._state.drop()

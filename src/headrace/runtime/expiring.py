@@ -152,7 +152,11 @@ class Expiries:
         return bool(self._by_stream_time)
 
     def before_record(self, stream_time_ms: int) -> None:
-        """Deletes rows that are over by stream time, as many as may go now."""
+        """Deletes rows that are over by stream time, as many as may go now.
+
+        How many that is depends on the rows that have come, so none may wait with the records of a batch.
+        """
+        self._state.run_waiting()
         due = [expiry for expiry in self._by_stream_time if expiry.advance(stream_time_ms)]
         if due:
             self._delete(due)
@@ -162,6 +166,7 @@ class Expiries:
         due = [expiry for expiry in self._by_wall_clock if expiry.tick(now_ms)]
         if due:
             self._delete(due)
+            self._state.run_waiting()
         return bool(due)
 
     @property

@@ -14,7 +14,9 @@ from headrace.record import Change
 from headrace.runtime.context import NodeContext
 from headrace.runtime.counting import counting, measuring
 from headrace.runtime.sinks import sink_edge
+from headrace.runtime.stages import Stages
 from headrace.runtime.task_state import TaskState
+from headrace.runtime.waiting_calls import WaitingCalls
 from headrace.topics.log import Headers
 from headrace.topology.nodes import ProcessorNode, SinkNode, SourceNode
 from headrace.topology.operations import EdgeKind, Operation
@@ -91,6 +93,8 @@ class Lowering:
         self._edges: dict[str, Edge] = {}
         self._getters: dict[str, Getter] = {}
         self._counts = state.config.metrics_recording_level != "INFO"
+        self._stages = Stages.divide(nodes, children)
+        state.waiting = tuple(WaitingCalls(state) for _ in range(self._stages.count))
 
     def rank(self, name: str, store: str) -> int:
         """Returns how many nodes before this one do the same with a store: inputs of a cogroup have one together."""
@@ -109,6 +113,8 @@ class Lowering:
                 self._edges[name] = sink_edge(node, self._state)
             if self._counts and name in self._edges:
                 self._edges[name], self._state.process_counts[name] = counting(self._edges[name], _takes(node))
+            if name in self._stages.barriers:
+                self._edges[name] = self._behind_all_waiting(self._edges[name], self._stages.of[name])
         # Lowering goes from the leaves up, but processors are initialised from the sources down.
         self._state.reverse_actions()
         sources = [name for name, node in self._nodes.items() if isinstance(node, SourceNode)]
@@ -131,8 +137,28 @@ class Lowering:
             raise TopologyError(message)
         edge = self._edges[child]
         if _gives(self._nodes[parent]) == "table" and _takes(self._nodes[child]) == "stream":
-            return _changes_as_values(edge)
+            edge = _changes_as_values(edge)
+        for waiting in reversed(self._state.waiting[self._stage_below(parent) : self._stages.of[child]]):
+            edge = waiting.deferring(edge)
         return edge
+
+    def _stage_below(self, parent: str) -> int:
+        """Returns the stage in which a node calls its children."""
+        return self._stages.batching.get(parent, self._stages.of[parent])
+
+    def _behind_all_waiting(self, edge: Edge, stage: int) -> Edge:
+        later = self._state.waiting[stage:]
+
+        def run_waiting_first(*arguments: Any) -> None:
+            for waiting in later:
+                waiting.run()
+            edge(*arguments)
+
+        return run_waiting_first
+
+    def waiting_behind(self, name: str) -> WaitingCalls:
+        """Returns the calls that wait for the batches of a node."""
+        return self._state.waiting[self._stages.batching[name] - 1]
 
     def getter(self, name: str) -> Getter:
         """Returns the rows of the table that a node makes."""

@@ -231,6 +231,11 @@ class Task:
         """Returns the offset of the first record of an input that is queued and not processed, or None."""
         return self._queues[topic, partition].next_offset()
 
+    def queued(self, topic: str, partition: int) -> int:
+        """Returns how many records of an input were fetched and not processed."""
+        queue = self._queues[topic, partition]
+        return len(queue.raw) + (queue.head is not None)
+
     def drop_queued(self) -> None:
         """Forgets records that were queued and not processed: whoever fed them feeds them again."""
         self._ready = TieHeap()
@@ -261,10 +266,11 @@ class Task:
 
     @by_own_clock
     def commit(self) -> None:
-        """Ends a commit interval: caches are flushed, which may forward, and writes reach the engines."""
+        """Ends a commit interval: batches and caches are flushed, which may forward, and writes reach the engines."""
         if not self._commit_needed:
             return
         self._commit_needed = False
+        self.state.run_waiting()
         stores = self.state.stores.values()
         self._flush_caches(stores)
         for store in stores:
@@ -275,6 +281,18 @@ class Task:
                 message = f"task {self.id}: saving store '{store.name}' failed: {error}"
                 raise ProcessorStateError(message) from error
             store.position.update(self.consumed)
+
+    @by_own_clock
+    def close_windows(self) -> None:
+        """Emits what waits for a later record, because none will come: windows, suppressed changes, lonely records.
+
+        To be followed by ``close``: what was late before would not be late any more.
+        """
+        self.commit()
+        for action in self.state.end_actions:
+            action()
+            self._commit_needed = True
+            self.commit()
 
     def forget_volatile(self) -> None:
         """Makes stores forget what they keep in memory only, so that a task that starts anew now would go on alike."""
@@ -292,6 +310,7 @@ class Task:
                     message = f"task {self.id}: flushing the cache of store '{store.name}' failed: {error}"
                     cause = error.__cause__ if isinstance(error, StreamsError) and error.__cause__ else error
                     raise ProcessorStateError(message) from cause
+                self.state.run_waiting()
 
     def take_outputs(self) -> list[tuple[str, list[Output]]]:
         """Takes away what the sinks wrote, topics in the order of their first record."""

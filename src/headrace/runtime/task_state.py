@@ -17,6 +17,7 @@ from headrace.runtime.expiring import Expiries
 from headrace.runtime.late_samples import LateSamples
 from headrace.runtime.measures import Measure, Readings
 from headrace.runtime.punctuation import PunctuationQueue, Schedule, first_deadline
+from headrace.runtime.waiting_calls import WaitingCalls
 from headrace.state import StoreBuilder
 from headrace.state.overlay import OverlayEngine
 from headrace.topics.log import Headers, Raw
@@ -56,6 +57,7 @@ class TaskState:
 
     __slots__ = (
         "_close_actions",
+        "_end_actions",
         "_global_stores",
         "_init_actions",
         "_now",
@@ -89,6 +91,7 @@ class TaskState:
         "stream_time_ms",
         "task_id",
         "topic_name",
+        "waiting",
         "wall_punctuations",
     )
 
@@ -139,6 +142,8 @@ class TaskState:
         self.hit_ratios: dict[str, Callable[[], Measure]] = {}
         """Of caches, by store."""
         self.late_samples = LateSamples()
+        self.waiting: tuple[WaitingCalls, ...] = ()
+        """Calls that wait for batches of records, by stage."""
         self._punctuated = Readings()
         self._now = host.now_ms
         self._starting = True
@@ -146,6 +151,7 @@ class TaskState:
         self._global_stores = host.global_stores
         self._init_actions: list[tuple[str, Callable[[], None]]] = []
         self._close_actions: list[tuple[str, Callable[[], None]]] = []
+        self._end_actions: list[Callable[[], None]] = []
 
     @property
     def raw_at_hand(self) -> Raw:
@@ -278,8 +284,14 @@ class TaskState:
             return False
         return self.stream_punctuations.punctuate(self.stream_time_ms, self.call)
 
+    def run_waiting(self) -> None:
+        """Completes all batches of records, and makes the calls that wait for them."""
+        for waiting in self.waiting:
+            waiting.run()
+
     def call(self, schedule: Schedule, now_ms: int) -> None:
-        """Runs one punctuation, during which there is no record at hand."""
+        """Runs one punctuation, during which there is no record at hand, after all that records have caused."""
+        self.run_waiting()
         at_hand = self.origin, self.offset
         self.origin, self.offset = None, -1
         begun = time.perf_counter()
@@ -299,9 +311,18 @@ class TaskState:
     def on_close(self, node: str, action: Callable[[], None]) -> None:
         self._close_actions.append((node, action))
 
+    def on_end(self, action: Callable[[], None]) -> None:
+        self._end_actions.append(action)
+
+    @property
+    def end_actions(self) -> list[Callable[[], None]]:
+        """What emits all that waits for a later record, from the sources down."""
+        return self._end_actions
+
     def reverse_actions(self) -> None:
         self._init_actions.reverse()
         self._close_actions.reverse()
+        self._end_actions.reverse()
 
     def run_init_actions(self) -> None:
         """Initialises the processors, from the sources down."""

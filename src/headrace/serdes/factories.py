@@ -7,6 +7,7 @@ from typing import Any, TypeVar, overload
 from uuid import UUID
 
 from headrace.errors import ConfigError, describe_value
+from headrace.hints import HintingType
 from headrace.serdes.base import BaseSerde, Serde
 from headrace.serdes.custom import CustomSerde
 from headrace.serdes.json import JsonSerde, TypedJsonSerde
@@ -29,7 +30,7 @@ from headrace.windows.own import Windows
 T = TypeVar("T")
 
 
-class Serdes:
+class Serdes(metaclass=HintingType):
     """Makes serdes: ``Serdes.string()``, ``Serdes.long()``, ``Serdes.json(Order)`` and so on.
 
     >>> Serdes.long().deserialize(Serdes.long().serialize(7))

@@ -1,8 +1,55 @@
-"""The engine: a topology as a Spark query, and the only home of pyspark.
+"""Spark: the executor of micro-batches, the front door for those who work with data frames, and the home of pyspark.
 
-On the driver: ``engine`` runs a ``query``, for which a ``planner`` decides what each micro-batch (``batch``) reads. On
-the workers: a ``level``, behind a ``level_processor`` if there is state, runs its tasks through a ``task_runner``,
-which keeps each one as a ``live_task`` above its ``working_copy``; a ``task_batch`` is what one of them does in one
-micro-batch. ``chunks`` are the state. ``layout`` says which task is where, and ``receipts`` is what travels.
-``session``, ``jvm``, ``java`` and ``class_archive`` start Spark.
+| module | what it is about |
+|---|---|
+| `engine` | the engine of an application, with a Spark context of its own, or one that many share |
+| `executor`, `jobs`, `level` | a job per tick: its stages, what passes between them, the tasks of a slot |
+| `payload`, `shipping`, `failures` | how applications get to the workers, and errors back |
+| `affinity` | slots run in the process that has their tasks open |
+| `assignment`, `placement`, `standby_job`, `cluster` | slots on executors, and copies on others |
+| `context`, `masters`, `jvm`, `java`, `scratch`, `cache` | Spark itself: settings, Java, directories |
+| `jvm_log`, `jvm_output` | what the JVM has to say, and who sees it |
+| `daemon`, `worker_start`, `worker_garbage` | Python workers, and what they are forked from |
+| `class_archive`, `later_archive`, `prepare` | the archive that lets the JVM start fast |
+| `session`, `backfill_run`, `bounded_frames`, `input_rows`, `output_rows` | backfills over data frames |
+
+``dataframes`` is the data source for topics and tables.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from headrace.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from headrace.backfill import Backfill, backfill
+    from headrace.spark.dataframes.catalogue import tables
+    from headrace.spark.dataframes.source import register
+    from headrace.spark.input_rows import InputRows
+
+__all__ = ["Backfill", "InputRows", "backfill", "register", "tables"]
+
+_HOMES = {
+    "Backfill": "headrace.backfill",
+    "InputRows": "headrace.spark.input_rows",
+    "backfill": "headrace.backfill",
+    "register": "headrace.spark.dataframes.source",
+    "tables": "headrace.spark.dataframes.catalogue",
+}
+
+
+# Any: whatever the name stands for.
+def __getattr__(name: str) -> Any:
+    """Loads what users ask for when they do: micro-batches need nothing of it."""
+    if name in _HOMES:
+        try:
+            return getattr(import_module(_HOMES[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("headrace"):
+                raise
+            message = f"data frames need the package '{error.name}'; run `pip install 'headrace[dataframes]'`"
+            raise MissingDependencyError(message) from error
+    message = f"module '{__name__}' has no attribute '{name}'"
+    raise AttributeError(message)

@@ -25,6 +25,7 @@ from pyspark import SparkConf, SparkContext
 
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, SparkStartError
+from headrace.private_directory import make_directories
 from headrace.spark.jvm import (
     driver_options,
     executor_options,
@@ -199,7 +200,7 @@ def open_context(
 
     Close the context with ``close_context``. Applications of one process share it, with the settings of the first.
     """
-    directory.mkdir(parents=True, exist_ok=True)
+    make_directories(directory)
     directory = directory.resolve()
     settings = spark_settings(config, directory=directory)
     for name, value in _FORCED.items():

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import gc
 
-import pyspark.worker  # noqa: F401 - to be there in every worker
-from pyspark.daemon import manager
+import pyspark.daemon
+import pyspark.worker
 
 import headrace.spark.level
 import headrace.topics.embedded  # noqa: F401 - the same
+from headrace.spark.worker_garbage import WorkerGarbage
 
 if __name__ == "__main__":
     # Workers share these pages as long as no collector writes to them.
     gc.collect()
     gc.freeze()
-    manager()
+    # A worker of Spark's collects garbage after every task, and asks this module for it.
+    setattr(pyspark.daemon, "gc", WorkerGarbage())  # noqa: B010 - to mypy it is a module
+    pyspark.daemon.manager()

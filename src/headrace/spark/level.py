@@ -22,6 +22,7 @@ from pyspark import TaskContext, cloudpickle
 
 from headrace.batches.application import Application
 from headrace.batches.executor import as_failure
+from headrace.batches.failure_note import write_failure_note
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.batches.plan import Plan
 from headrace.batches.reports import TaskReport
@@ -337,7 +338,9 @@ class Worker:
         try:
             edges, report = runner.run(place, planned.plan, blobs, attempt=work.attempt)
         except Exception as error:
-            told.append((planned.key, Failed(Failure.of(as_failure(place.name, error)))))
+            failure = as_failure(place.name, error)
+            write_failure_note(self._runners[planned.digest][0].directory, place.name, failure)
+            told.append((planned.key, Failed(Failure.of(failure))))
             return False
         layout = self._runners[planned.digest][0].layout
         slots = self._slots_of(planned.digest, work.slots)

@@ -15,12 +15,13 @@ from headrace.handlers import builtin
 def prepare_worker() -> None:
     """Prepares this process, once; to be called in a task when everything that it needs is imported.
 
-    Spark's daemon has a worker collect garbage after every task, which takes 16 to 19 ms with our imports, and nothing
-    when what is there now is out of the collector's sight.
+    Spark's daemon has a worker collect garbage after every task. That is often enough, and takes 16 to 19 ms with our
+    imports, but nothing when what is there now is out of the collector's sight.
     """
     leave_failures_to_the_driver()
     gc.collect()
     gc.freeze()
+    gc.disable()
 
 
 def leave_failures_to_the_driver() -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from headrace.errors import StreamsError, UnknownTopicError
+from headrace.private_directory import make_directories
 from headrace.sql.hosting.host import QueryHost
 from headrace.topics.log import TopicLog
 
@@ -33,7 +34,7 @@ class Leftovers:
 
     def note(self, query_id: str, topic: str) -> None:
         """Writes down that a query is about to start, and the topic that it makes for itself."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        make_directories(self._directory)
         self._file(query_id).write_text(json.dumps([query_id, topic]), encoding="utf-8")
 
     def forget(self, query_id: str) -> None:

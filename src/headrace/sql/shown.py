@@ -53,6 +53,7 @@ def _qualified(query: Query, catalog: Catalog) -> Query:
     return replace(
         query,
         select=tuple(_named(item, place, shown) for place, item in enumerate(query.select)),
+        distinct=query.distinct and replace(query.distinct, expressions=tuple(map(shown, query.distinct.expressions))),
         where=None if query.where is None else shown(query.where),
         group_by=tuple(map(shown, query.group_by)),
         partition_by=tuple(map(shown, query.partition_by)),

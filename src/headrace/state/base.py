@@ -53,6 +53,8 @@ class Store:
     """Headers of the records of its changelog topic that are no deletions."""
     unlogged_rows: ClassVar[tuple[bytes, ...]] = ()
     """Names of rows of its engine that no changelog has: clocks and counters, which a task saves by itself."""
+    entry_bounds: ClassVar[tuple[bytes, bytes] | None] = None
+    """Between which names the rows lie that are entries of the store, each once; None: all rows are."""
     dirty: dict[Any, Any]
 
     def __init__(self, name: str, engine: Engine, *, persistent: bool) -> None:

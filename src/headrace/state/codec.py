@@ -82,15 +82,20 @@ def pair_codec(values: Codec, *, with_timestamp: bool = True) -> Codec:
     Without timestamps, as in a plain store below a timestamped one, they are read back as unknown.
     """
     encode, decode, pack, unpack = values.encode, values.decode, _TIMESTAMP.pack, _TIMESTAMP.unpack_from
+    trusted = values.trusted or encode
     if with_timestamp:
-        trusted = values.trusted or encode
         return Codec(
             lambda pair: pack(pair[1]) + encode(pair[0]),
             lambda data: (decode(data[8:]), unpack(data)[0]),
             values.keep,
             lambda pair: pack(pair[1]) + trusted(pair[0]),
         )
-    return Codec(lambda pair: encode(pair[0]), lambda data: (decode(data), UNKNOWN_TIMESTAMP), values.keep)
+    return Codec(
+        lambda pair: encode(pair[0]),
+        lambda data: (decode(data), UNKNOWN_TIMESTAMP),
+        values.keep,
+        lambda pair: trusted(pair[0]),
+    )
 
 
 def timestamp_of(data: bytes) -> int:

@@ -13,6 +13,7 @@ from typing import ClassVar, NoReturn, TypeVar
 import lmdb
 
 from headrace.errors import InvalidStateStoreError, ProcessorStateError
+from headrace.private_directory import make_directories
 from headrace.state.changes import Changes
 from headrace.state.engine import Row, after_prefix, in_chunks
 from headrace.state.environment import OWN, SNAPSHOT_IS_OVER, SNAPSHOT_ONLY_READS
@@ -58,7 +59,7 @@ class LmdbEnvironment:
     ) -> None:
         self._directory = fspath(directory)
         try:
-            Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directories(Path(directory))
             self._env = lmdb.open(
                 self._directory,
                 map_size=map_size,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 from headrace.state.base import HeaderPairs, Store
 from headrace.state.changes import Changes
@@ -16,28 +17,49 @@ from headrace.state.window_rows import ScannedRow, WindowRow
 
 _LAST_SEQUENCE = 0x7FFFFFFF
 _ALWAYS = -1
-_NOTHING: tuple[list[int], list[Any]] = ([], [])
+_FEW = 16
+"""Rows of a key in one segment that are kept in a tuple, and looked at one after the other."""
+_start_of: Callable[[Sequence[Any]], int] = itemgetter(0)
+
+# start, value, timestamp; or start and the bytes of both
+_Row: TypeAlias = tuple[int, Any, int] | tuple[int, bytes]
 
 
 class _Segment:
-    """Rows of one span of time: by key the starts in order, and the rows to them."""
+    """Rows of one span of time by key, in the order of their starts.
+
+    Tuples of values that refer to nothing else are out of sight of Python's cyclic collector, which otherwise walks
+    through every list of every key, once per batch: most keys have few rows.
+    """
 
     __slots__ = ("count", "rows")
 
     def __init__(self) -> None:
-        self.rows: dict[Any, tuple[list[int], list[Any]]] = {}
+        self.rows: dict[Any, tuple[_Row, ...] | list[_Row]] = {}
         self.count = 0
 
-    def add(self, name: Any, start_ms: int, row: Any) -> None:
+    def add(self, name: Any, row: _Row) -> None:
+        self.count += 1
         found = self.rows.get(name)
         if found is None:
-            self.rows[name] = ([start_ms], [row])
+            self.rows[name] = (row,)
+        elif row[0] < found[-1][0]:
+            rows = list(found)
+            rows.insert(bisect_right(rows, row[0], key=_start_of), row)
+            self.rows[name] = tuple(rows) if len(rows) <= _FEW else rows
+        elif len(found) < _FEW:
+            self.rows[name] = (*found, row)
+        elif isinstance(found, list):
+            found.append(row)
         else:
-            starts, rows = found
-            place = len(starts) if start_ms >= starts[-1] else bisect_right(starts, start_ms)
-            starts.insert(place, start_ms)
-            rows.insert(place, row)
-        self.count += 1
+            self.rows[name] = [*found, row]
+
+    def between(self, name: Any, from_ms: int, to_ms: int) -> Sequence[_Row]:
+        """Returns the rows of a key that start from ``from_ms`` to ``to_ms``."""
+        found = self.rows.get(name, ())
+        if len(found) > _FEW:
+            return found[bisect_left(found, from_ms, key=_start_of) : bisect_right(found, to_ms, key=_start_of)]
+        return [row for row in found if from_ms <= row[0] <= to_ms]
 
 
 class DuplicateRows(SegmentedRows):
@@ -87,8 +109,8 @@ class DuplicateRows(SegmentedRows):
         self._span_ms = max(1, segments.retention_ms)
         self._segments: dict[int, _Segment] = {}
         self._complete: set[Any] = set()
-        # By segment in memory, in the order in which they came: (start, sequence number, name, row)
-        self.dirty: dict[int, list[tuple[int, int, Any, Any]]]
+        # By segment in memory, in the order in which they came: (sequence number, name, row)
+        self.dirty: dict[int, list[tuple[int, Any, _Row]]]
         self.get_pair = self._get
         self.put_pair = self._put()
         self.reload()
@@ -138,22 +160,22 @@ class DuplicateRows(SegmentedRows):
             sequence = self._sequence = (self._sequence + 1) & _LAST_SEQUENCE
             if (start_ms > segments.observed_ms or start_ms < segments.live_from_ms) and not segments.observe(start_ms):
                 return self._store.task.drop()
-            row: Any = (value, timestamp_ms if with_timestamp else UNKNOWN_TIMESTAMP)
+            if not with_timestamp:
+                timestamp_ms = UNKNOWN_TIMESTAMP
             if not keep_keys:
                 key = encode_key(key)
-            if not keep_pairs:
-                row = encode(row)
+            row = (start_ms, value, timestamp_ms) if keep_pairs else (start_ms, encode((value, timestamp_ms)))
             number = start_ms // span_ms
             waiting = dirty.get(number)
             if waiting is None:
                 waiting = begin(number)
-            waiting.append((start_ms, sequence, key, row))
-            in_memory[number].add(key, start_ms, row)
+            waiting.append((sequence, key, row))
+            in_memory[number].add(key, row)
             return None
 
         return put_pair
 
-    def _begin(self, number: int) -> list[tuple[int, int, Any, Any]]:
+    def _begin(self, number: int) -> list[tuple[int, Any, _Row]]:
         """Makes room for rows of a segment, and lets those go that are out of sight."""
         first = self.segments.visible_from_ms // self._span_ms
         for rows in (self._segments, self.dirty):
@@ -173,16 +195,14 @@ class DuplicateRows(SegmentedRows):
             to_ms = segments.observed_ms
         if from_ms < self._known_from_ms and name not in self._complete:
             self._read_all(name)
-        decode = None if self.pairs.keep else self.pairs.decode
-        found: list[WindowRow] = []
+        found: list[Any] = []
         for number in range(from_ms // span_ms, to_ms // span_ms + 1):
             segment = self._segments.get(number)
-            if segment is None or (of_key := segment.rows.get(name)) is None:
-                continue
-            starts, rows = of_key
-            for place in range(bisect_left(starts, from_ms), bisect_right(starts, to_ms)):
-                value, timestamp_ms = rows[place] if decode is None else decode(rows[place])
-                found.append((starts[place], value, timestamp_ms))
+            if segment is not None and name in segment.rows:
+                found += segment.between(name, from_ms, to_ms)
+        if not self.pairs.keep:
+            decode = self.pairs.decode
+            found = [(start_ms, *decode(data)) for start_ms, data in found]
         if reverse:
             found.reverse()
         return found
@@ -193,13 +213,12 @@ class DuplicateRows(SegmentedRows):
         key = self.keys.encode(name) if self.keys.keep else name
         decode = self.pairs.decode if self.pairs.keep else None
         for segment in self._segments.values():
-            starts, _ = segment.rows.pop(name, _NOTHING)
-            segment.count -= len(starts)
+            segment.count -= len(segment.rows.pop(name, ()))
         for (start_ms, *_), data in self._read_key(key):
             number = start_ms // self._span_ms
             if number not in self._segments:
                 self._segments[number] = _Segment()
-            self._segments[number].add(name, start_ms, data if decode is None else decode(data))
+            self._segments[number].add(name, (start_ms, data) if decode is None else (start_ms, *decode(data)))
         self._complete.add(name)
 
     @property
@@ -207,33 +226,21 @@ class DuplicateRows(SegmentedRows):
         return self.segments.visible_from_ms
 
     def _write_dirty(self) -> None:
-        trusted_key, trusted = self.keys.trusted, self.pairs.trusted
-        try:
-            written = self._written(trusted_key or self.keys.encode, trusted or self.pairs.encode)
-        except Exception:
-            # The careful functions say what is wrong.
-            written = self._written(self.keys.encode, self.pairs.encode)
-        if written:
-            self.engine.apply(Changes(rows=written))
+        visible_from_ms = self.segments.visible_from_ms
+        waiting = [each for rows in self.dirty.values() for each in rows if each[2][0] >= visible_from_ms]
+        if waiting:
+            numbers, names, rows = zip(*waiting, strict=True)
+            keys = self.keys.encode_all(names) if self.keys.keep else names
+            data = self.pairs.encode_all([row[1:] for row in rows]) if self.pairs.keep else [row[1] for row in rows]
+            starts = [row[0] for row in rows]
+            self.engine.apply(Changes(rows=dict(zip(self.layout.numbered(keys, starts, numbers), data, strict=True))))
         if self._sequence != self._saved_sequence:
             save_sequence(self.engine, self._sequence)
             self._saved_sequence = self._sequence
-        if self.segments.visible_from_ms >= self._known_from_ms:
+        if visible_from_ms >= self._known_from_ms:
             # What was read from the engine is out of sight.
             self._complete.clear()
         self._count = sum(segment.count for segment in self._segments.values()) + len(self._complete)
-
-    def _written(self, encode_key: Callable[[Any], bytes], encode: Callable[[Any], bytes]) -> dict[bytes, bytes | None]:
-        visible_from_ms, name_of = self.segments.visible_from_ms, self.layout.data
-        keep_keys, keep_pairs = self.keys.keep, self.pairs.keep
-        return {
-            name_of(encode_key(name) if keep_keys else name, start_ms, sequence=sequence): (
-                encode(row) if keep_pairs else row
-            )
-            for waiting in self.dirty.values()
-            for start_ms, sequence, name, row in waiting
-            if start_ms >= visible_from_ms
-        }
 
     def _trim(self) -> None:
         # All of it is visible, and may be asked for. If it is too much for the memory, the engine is read key by key.

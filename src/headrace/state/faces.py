@@ -9,6 +9,7 @@ from headrace.errors import UnsupportedOperationError
 from headrace.record import VersionedRecord
 from headrace.serdes import Serde
 from headrace.state.iterators import KeyValueIterator, StoreIterator
+from headrace.state.table_rows import TabularSessions, TabularStore
 from headrace.state.times import Time
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class ReadOnlyStore:
 LIFE_CYCLE = frozenset({"init", "flush_cache", "flush_writes", "close", "reload", "restore"})
 
 
-class ReadOnlyKeyValueStore(ReadOnlyStore):
+class ReadOnlyKeyValueStore(TabularStore, ReadOnlyStore):
     """Reads a key-value store: see `KeyValueStore`."""
 
     __slots__ = ()
@@ -128,7 +129,7 @@ class ReadOnlyVersionedStore(ReadOnlyStore):
         return self._store.history(key, from_ms, to_ms, reverse=reverse)
 
 
-class ReadOnlyWindowStore(ReadOnlyStore):
+class ReadOnlyWindowStore(TabularStore, ReadOnlyStore):
     """Reads a window store: see `WindowStore`."""
 
     __slots__ = ()
@@ -164,7 +165,7 @@ class ReadOnlyWindowStore(ReadOnlyStore):
         return self._store.backward_all()
 
 
-class ReadOnlySessionStore(ReadOnlyStore):
+class ReadOnlySessionStore(TabularSessions, ReadOnlyStore):
     """Reads a session store: see `SessionStore`."""
 
     __slots__ = ()

@@ -16,6 +16,7 @@ from headrace.state.engine import Engine, Row, after_prefix
 from headrace.state.faces import ReadOnlyKeyValueStore
 from headrace.state.iterators import KeyValueIterator
 from headrace.state.lru import LruEngine
+from headrace.state.table_rows import TabularStore
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class KeyValueStore(Store, Generic[K, V]):
+class KeyValueStore(TabularStore, Store, Generic[K, V]):
     """Values by key. Keys are ordered by their bytes; a value of None is no row.
 
     >>> from headrace.state import MemoryEngine, Stores

@@ -17,57 +17,57 @@ V = TypeVar("V")
 class SortedRows(Generic[V]):
     """A dict whose keys are put in order when somebody asks for it: most stores are never scanned."""
 
-    __slots__ = ("_none_ordered", "_ordered", "_unordered", "values")
+    __slots__ = ("_ordered", "_unordered", "values")
 
     def __init__(self) -> None:
         self.values: dict[bytes, V] = {}
-        self._ordered: SortedList[bytes] = SortedList()
+        self._ordered: SortedList[bytes] | None = None
+        """The keys, except for those in ``_unordered``; None: they have no order, because nobody has asked for it."""
         self._unordered: set[bytes] = set()
-        self._none_ordered = False
-        """No key is in either of both, though there are some: a batch puts all of its rows at once and scans none."""
 
     def put(self, key: bytes, value: V) -> None:
-        if key not in self.values and not self._none_ordered:
+        if self._ordered is not None and key not in self.values:
             self._unordered.add(key)
         self.values[key] = value
 
     def put_all(self, rows: Mapping[bytes, V]) -> None:
         """Sets many values at once, without a step of Python for each."""
-        if self.values:
-            self._order_all()
+        if self._ordered is not None:
             self._unordered |= rows.keys() - self.values.keys()
-        else:
-            self._none_ordered = True
         self.values.update(rows)
 
-    def _order_all(self) -> None:
-        """Makes up for what was put while there was nothing: whose keys are not listed elsewhere."""
-        if self._none_ordered:
-            self._unordered.update(self.values)
-            self._none_ordered = False
-
     def remove(self, key: bytes) -> None:
-        if key in self.values:
-            self._order_all()
-            del self.values[key]
-            if key in self._unordered:
-                self._unordered.remove(key)
-            else:
-                self._ordered.remove(key)
+        if key not in self.values:
+            return
+        del self.values[key]
+        if key in self._unordered:
+            self._unordered.remove(key)
+        elif self._ordered is not None:
+            self._ordered.remove(key)
+
+    def remove_range(self, start: bytes, stop: bytes) -> None:
+        """Removes the keys from ``start`` to before ``stop``; while they have no order, by looking at all of them."""
+        if self._ordered is not None:
+            for key in list(self.keys(start, stop)):
+                self.remove(key)
+            return
+        values = self.values
+        for key in [key for key in values if start <= key < stop]:
+            del values[key]
 
     def keys(self, start: bytes | None, stop: bytes | None, *, reverse: bool = False) -> Iterator[bytes]:
         """Returns the keys in order; nothing may be written until it is exhausted."""
-        self._order_all()
-        if self._unordered:
+        if self._ordered is None:
+            self._ordered = SortedList(self.values)
+        elif self._unordered:
             self._ordered.update(self._unordered)
             self._unordered.clear()
         return self._ordered.irange(start, stop, (True, False), reverse)
 
     def clear(self) -> None:
         self.values.clear()
-        self._ordered.clear()
         self._unordered.clear()
-        self._none_ordered = False
+        self._ordered = None
 
 
 class MemoryEngine:

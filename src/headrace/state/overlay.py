@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from random import Random
 
 from headrace.state.changes import Changes
 from headrace.state.engine import Engine, Row, in_chunks
@@ -60,8 +61,7 @@ class OverlayEngine:
     def delete_range(self, start: bytes, stop: bytes) -> None:
         if start >= stop:
             return
-        for key in list(self._rows.keys(start, stop)):
-            self._rows.remove(key)
+        self._rows.remove_range(start, stop)
         apart = []
         for low, high in self._ranges:
             if high < start or stop < low:
@@ -138,9 +138,36 @@ class OverlayEngine:
         return len(self._rows.values)
 
     def count(self) -> int:
-        if not self._rows.values and not self._ranges:
-            return self.base.count()
-        return sum(1 for _ in self.scan())
+        return self.base.count() + self.growth()
+
+    def growth(self, bounds: tuple[bytes, bytes] | None = None, *, at_most: int | None = None) -> int:
+        """Returns by how many rows the base grows with a commit, of those within bounds.
+
+        Every row above the base is looked up in it. If there are more than ``at_most``, only so many are, and the
+        answer is an estimate.
+
+        >>> from headrace.state import MemoryEngine
+        >>> overlay = OverlayEngine(MemoryEngine())
+        >>> overlay.put(b"a", b"1")
+        >>> overlay.commit()
+        >>> overlay.put(b"a", b"2")
+        >>> overlay.put(b"b", b"2")
+        >>> overlay.growth()
+        1
+        """
+        start, stop = (None, None) if bounds is None else bounds
+        rows = self._rows.values
+        keys = list(rows) if bounds is None else list(self._rows.keys(start, stop))
+        looked_up = keys if at_most is None or len(keys) <= at_most else Random(0).sample(keys, at_most)
+        grown = sum((rows[key] is not None) - self._is_below(key) for key in looked_up)
+        deleted = 0
+        for low, high in self._ranges:
+            low, high = (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
+            deleted += sum(1 for _ in self.base.scan(low, high)) if low < high else 0
+        return (grown * len(keys) // len(looked_up) if looked_up else 0) - deleted
+
+    def _is_below(self, key: bytes) -> bool:
+        return not (self._ranges and self._deleted(key)) and self.base.get(key) is not None
 
     def clear(self) -> None:
         self._rows.clear()

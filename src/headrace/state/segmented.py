@@ -8,7 +8,7 @@ from headrace.state.base import Store, require_key
 from headrace.state.codec import Codec, TypeGuard
 from headrace.state.engine import Engine
 from headrace.state.segmented_rows import SegmentedRows
-from headrace.state.segments import CLOCK_ROWS
+from headrace.state.segments import CLOCK_ROWS, ENTRY_BOUNDS
 from headrace.state.suppliers import SessionSupplier, WindowSupplier
 
 
@@ -28,6 +28,7 @@ class SegmentedStore(Store):
     __slots__ = ("_cache", "_guard", "_guard_key", "_rows", "dirty", "supplier")
 
     unlogged_rows: ClassVar[tuple[bytes, ...]] = CLOCK_ROWS
+    entry_bounds: ClassVar[tuple[bytes, bytes] | None] = ENTRY_BOUNDS
     supplier: WindowSupplier | SessionSupplier
     _rows: SegmentedRows
     _cache: Cache | None

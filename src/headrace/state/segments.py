@@ -13,7 +13,9 @@ DATA, INDEX = b"\1", b"\2"
 _TIME, _SEQUENCE_NAME = b"\0observed", b"\0sequence"
 CLOCK_ROWS = (_TIME, _SEQUENCE_NAME)
 """Rows that are no one's data: the clock of a store, and the number that was given last."""
+ENTRY_BOUNDS = (DATA, INDEX)
 _SEQUENCE = Struct(">I")
+_NUMBERED = Struct(">2sqI")
 _NO_SEQUENCE = _SEQUENCE.pack(0)
 _NEVER = -1
 
@@ -118,6 +120,17 @@ class Layout:
         after = KEY_END + (b"" if self.time_first else time)
         # The same as ``escape``, without a call for each.
         return [before + key.replace(b"\0", b"\0\xff") + after for key in keys]
+
+    def numbered(self, keys: Iterable[bytes], times_ms: Iterable[int], numbers: Iterable[int]) -> list[bytes]:
+        """Returns the names of many rows with one time and a sequence number each, which lie by segment and key."""
+        interval_ms, pack = self._interval_ms, _NUMBERED.pack
+        return [
+            DATA
+            + pack_timestamp(time_ms // interval_ms)
+            + key.replace(b"\0", b"\0\xff")
+            + pack(KEY_END, time_ms, number)
+            for key, time_ms, number in zip(keys, times_ms, numbers, strict=True)
+        ]
 
     def index(self, key: bytes, *times: int) -> bytes:
         """Returns the name of a row in the index of a store whose rows lie by time."""

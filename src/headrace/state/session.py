@@ -20,6 +20,7 @@ from headrace.state.segments import DATA, Layout, Segments
 from headrace.state.session_cache import SessionCache
 from headrace.state.session_rows import ScannedSession, SessionRow, SessionRows
 from headrace.state.suppliers import SessionSupplier
+from headrace.state.table_rows import TabularSessions
 from headrace.state.times import Time, as_ms
 from headrace.windows import SessionWindow, Windowed
 
@@ -29,7 +30,7 @@ V = TypeVar("V")
 _TIMES = Struct(">qq")
 
 
-class SessionStore(SegmentedStore, Generic[K, V]):
+class SessionStore(TabularSessions, SegmentedStore, Generic[K, V]):
     """Aggregates by key and session, for as long as the retention.
 
     Operators use ``find``, ``put_session``, ``remove_session`` and ``find_closed``.

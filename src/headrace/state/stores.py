@@ -9,6 +9,7 @@ from typing import Any
 from headrace.arguments import flag
 from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
+from headrace.hints import HintingType
 from headrace.serdes import Serde
 from headrace.state.builder import StoreBuilder
 from headrace.state.own import StateStore, StateStoreContext
@@ -29,7 +30,7 @@ _MINUTE_MS = 60_000
 _HOUR_MS = 60 * _MINUTE_MS
 
 
-class Stores:
+class Stores(metaclass=HintingType):
     """Makes suppliers, which say how a store keeps its rows, and builders, which add serdes and switches.
 
     >>> builder = Stores.key_value_store_builder(Stores.in_memory_key_value_store("ages"))

@@ -12,7 +12,7 @@ from headrace.state.changes import Changes
 from headrace.state.codec import Codec
 from headrace.state.contexts import Buffered, pack, unpack
 from headrace.state.engine import Engine
-from headrace.state.segments import CLOCK_ROWS, DATA, Layout, Segments, load_sequence, save_sequence
+from headrace.state.segments import CLOCK_ROWS, DATA, ENTRY_BOUNDS, Layout, Segments, load_sequence, save_sequence
 
 _TIME_FIRST = b"\0"
 _CHANGELOG_HEAD, _SEQUENCE = Struct(">q"), Struct(">I")
@@ -46,6 +46,7 @@ class TimeOrderedBuffer(Store):
 
     kind: ClassVar[str] = "buffer"
     unlogged_rows: ClassVar[tuple[bytes, ...]] = CLOCK_ROWS
+    entry_bounds: ClassVar[tuple[bytes, bytes] | None] = ENTRY_BOUNDS
 
     def __init__(
         self, name: str, engine: Engine, keys: Codec, values: Codec, *, persistent: bool, grace_ms: int

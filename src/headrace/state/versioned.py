@@ -13,7 +13,7 @@ from headrace.state.codec import Codec
 from headrace.state.engine import Engine
 from headrace.state.faces import ReadOnlyVersionedStore
 from headrace.state.iterators import StoreIterator
-from headrace.state.versions import CLOCK_ROWS, Versions
+from headrace.state.versions import CLOCK_ROWS, ENTRY_BOUNDS, Versions
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -44,6 +44,7 @@ class VersionedKeyValueStore(Store, Generic[K, V]):
 
     kind: ClassVar[str] = "versioned"
     unlogged_rows: ClassVar[tuple[bytes, ...]] = CLOCK_ROWS
+    entry_bounds: ClassVar[tuple[bytes, bytes] | None] = ENTRY_BOUNDS
 
     def __init__(
         self, name: str, engine: Engine, keys: Codec, values: Codec, *, persistent: bool, history_retention_ms: int

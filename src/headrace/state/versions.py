@@ -16,6 +16,7 @@ from headrace.state.engine import Engine, Row
 # replaced is of no use once the time is beyond the history.
 _VERSION, _DUE, _TIME, _RESTORED = b"\1", b"\2", b"\0observed", b"\0restored"
 CLOCK_ROWS = (_TIME,)
+ENTRY_BOUNDS = (_VERSION, _DUE)
 # The first byte of a row. A value that follows another one, or a deletion of the same time, leaves a deletion behind
 # when it is deleted at its own time; any other value leaves nothing: Kafka Streams forgets that deletion, and a later
 # put with an earlier time is the latest again. The row stays, because the changelog needs the deletion.

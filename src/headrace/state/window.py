@@ -21,6 +21,7 @@ from headrace.state.segmented import SegmentedStore
 from headrace.state.segmented_rows import RestoredRow
 from headrace.state.segments import CLOCK_ROWS, DATA, Layout, Segments
 from headrace.state.suppliers import WindowSupplier
+from headrace.state.table_rows import TabularStore
 from headrace.state.times import Time, as_ms
 from headrace.state.window_cache import WindowCache, windows_of
 from headrace.state.window_rows import ScannedRow, WindowRow, WindowRows
@@ -33,7 +34,7 @@ V = TypeVar("V")
 _CHANGELOG_TAIL = Struct(">qI")
 
 
-class WindowStore(SegmentedStore, Generic[K, V]):
+class WindowStore(TabularStore, SegmentedStore, Generic[K, V]):
     """Values by key and window start, for as long as the retention.
 
     Operators use ``get_pair``, ``put_pair``, ``fetch_pairs`` and ``fetch_closed``, which are chosen for the store's

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -270,6 +271,10 @@ class TopologyTestDriver(StoreGetters):
         queue = self._queue(topic)
         whole_number(count, "take_outputs(): count", minimum=0)
         return [queue.popleft() for _ in range(min(count, len(queue)))]
+
+    def peek_outputs(self, topic: str, count: int) -> list[Output]:
+        """Returns the next records of a topic as bytes, and leaves them there."""
+        return list(islice(self._queue(topic), whole_number(count, "peek_outputs(): count", minimum=0)))
 
     def metrics(self) -> dict[str, float]:
         """Returns the counters of all tasks together, under Kafka Streams' names.

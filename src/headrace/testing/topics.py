@@ -12,7 +12,9 @@ from headrace.durations import to_ms
 from headrace.errors import StreamsError, TopologyError, describe_value
 from headrace.record import EMPTY_HEADERS, Headers, KeyValue
 from headrace.serdes import Serde
+from headrace.tabular import Row, Tabular
 from headrace.testing.checks import checked_headers, checked_several
+from headrace.topics.log import Output
 
 if TYPE_CHECKING:
     from headrace.testing.driver import TopologyTestDriver
@@ -197,7 +199,7 @@ def _forward(duration: timedelta, what: str) -> int:
     return step_ms
 
 
-class TestOutputTopic(Generic[K, V]):
+class TestOutputTopic(Tabular, Generic[K, V]):
     """Reads what the topology wrote to a topic, each record once; made by ``create_output_topic`` of the driver.
 
     Its types are those of the serdes. A record without a key or value has None there all the same: whoever tests for
@@ -267,6 +269,31 @@ class TestOutputTopic(Generic[K, V]):
             latest[record.key] = record.value
         return latest
 
+    def to_pandas(self) -> Any:
+        """Returns all records that have not been read yet as a data frame of pandas, which must be installed.
+
+        Its columns are ``key``, ``value`` and ``timestamp``, in UTC. Keys and values with fields (dicts, dataclasses,
+        structs) have a column for each of them instead.
+
+        >>> from headrace import StreamsBuilder, TopologyTestDriver
+        >>> builder = StreamsBuilder()
+        >>> builder.stream("in").to("spent")
+        >>> with TopologyTestDriver(builder.build()) as driver:
+        ...     driver.create_input_topic("in").pipe_input("ada", {"cents": 12, "shop": "tea"}, timestamp_ms=0)
+        ...     driver.create_output_topic("spent").to_pandas()
+           key  cents shop                 timestamp
+        0  ada     12  tea 1970-01-01 00:00:00+00:00
+        """
+        return super().to_pandas()
+
+    def _read_rows(self, count: int | None) -> list[Row]:
+        records = self._read(self.queue_size() if count is None else count)
+        return [Row(record.key, record.value, record.timestamp_ms) for record in records]
+
+    def _peek_rows(self, count: int) -> list[Row]:
+        records = self._decoded(self._driver.peek_outputs(self.name, count))
+        return [Row(record.key, record.value, record.timestamp_ms) for record in records]
+
     def queue_size(self) -> int:
         """Returns how many records have not been read yet."""
         return self._driver.unread(self.name)
@@ -276,6 +303,9 @@ class TestOutputTopic(Generic[K, V]):
         return self.queue_size() == 0
 
     def _read(self, count: int) -> list[TestRecord[K, V]]:
+        return self._decoded(self._driver.take_outputs(self.name, count))
+
+    def _decoded(self, outputs: Iterable[Output]) -> list[TestRecord[K, V]]:
         nothing: Any = None
         return [
             TestRecord(
@@ -285,7 +315,7 @@ class TestOutputTopic(Generic[K, V]):
                 Headers(headers),
                 partition,
             )
-            for partition, timestamp_ms, key, value, headers in self._driver.take_outputs(self.name, count)
+            for partition, timestamp_ms, key, value, headers in outputs
         ]
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ three runs, best CPU times, in million records/s:
     lengths, and slices                       2.9-3.4   2.6-3.0
     ======================================= ========= =========
 
-So Arrow is as fast to read and slower to write, and pyarrow is needed only by Spark. Without the checksum this layout
+So Arrow is as fast to read and slower to write, and nothing else here needs pyarrow. Without the checksum this layout
 reads 9 to 10 million. Records that are scattered over a large heap cost more than either: 2 to 4 million, both ways.
 """
 

@@ -52,6 +52,8 @@ class TaskRecord(msgspec.Struct, array_like=True, frozen=True):
     """Random, made with the task's first record: another one after a reset, when offsets may mean other rows."""
     edges: list[tuple[str, str, int, int]] = []
     """Receiver, topic, sequence and offset of the blobs it has sent, where the log keeps them."""
+    rows: dict[str, int] = {}
+    """How many entries each store has; for people."""
 
     def pack(self) -> bytes:
         return msgspec.msgpack.encode(self)

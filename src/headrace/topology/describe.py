@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from headrace.topology import render
+from headrace.topology import render, svg
 from headrace.topology.java_order import TreeSet, hash_order, hash_order_of_copy
 from headrace.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headrace.topology.subtopologies import Subtopology
@@ -163,6 +163,20 @@ class TopologyDescription:
         }
         """
         return render.to_dot(self)
+
+    def to_svg(self) -> str:
+        """Returns the topology as a picture, in the arrangement of the console.
+
+        >>> from headrace.topology import Topology
+        >>> Topology().add_source("source", "in").describe().to_svg().splitlines()[-1]
+        '</svg>'
+        """
+        return svg.to_svg(self)
+
+    def _repr_mimebundle_(self, **_chosen: Any) -> dict[str, str]:
+        """Shows the picture in a notebook, and the text where there are no pictures."""
+        picture = self.to_svg()
+        return {"text/plain": str(self), "text/html": f"<div>{picture}</div>", "image/svg+xml": picture}
 
 
 def describe(nodes: Mapping[str, Node], subtopologies: Sequence[Subtopology]) -> TopologyDescription:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from copy import copy
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 from headrace.arguments import text
 from headrace.hints import Hinting
@@ -44,6 +44,10 @@ class Graph(Hinting):
         stores = len(self._stores) + len(self._global_stores)
         return f"<{type(self).__name__}: {len(self._nodes)} nodes, {stores} stores>"
 
+    def _repr_mimebundle_(self, **chosen: Any) -> dict[str, str]:
+        """Shows the graph in a notebook."""
+        return self.describe()._repr_mimebundle_(**chosen)
+
     def __copy__(self) -> Self:
         twin = type(self).__new__(type(self))
         for name, value in vars(self).items():
@@ -62,7 +66,7 @@ class Graph(Hinting):
         return copy(self)
 
     def describe(self) -> TopologyDescription:
-        """Describes the topology; the result prints as in Kafka Streams, and as JSON, Mermaid and DOT.
+        """Describes the topology; the result prints as in Kafka Streams, and as JSON, Mermaid, DOT and SVG.
 
         Internal topics appear without the application's id.
 

@@ -17,7 +17,7 @@ from headrace.topology.outline import NodeOutline, Outline, is_generated
 # They neither keep rows nor decide which records meet, so they may come and go above a store.
 _TRANSPARENT = frozenset(
     {"PassThrough", "TablePassThrough", "Filter", "NullKeyFilter", "MapValues", "FlatMapValues", "Peek", "Print"}
-    | {"Branch", "TableFilter", "TableMapValues", "TableToStream"}
+    | {"Branch", "MapBatches", "TableFilter", "TableMapValues", "TableToStream"}
 )
 
 Sign: TypeAlias = Callable[[str], str]

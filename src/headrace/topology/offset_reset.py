@@ -7,12 +7,13 @@ from datetime import timedelta
 from typing import Literal, cast, get_args
 
 from headrace.errors import TopologyError, describe_value, did_you_mean
+from headrace.hints import HintingType
 
 Strategy = Literal["none", "earliest", "latest", "by_duration"]
 
 
 @dataclass(frozen=True, slots=True)
-class AutoOffsetReset:
+class AutoOffsetReset(metaclass=HintingType):
     """Where a source starts to read when it has no committed offset; it overrides the application's setting.
 
     >>> AutoOffsetReset.earliest().strategy

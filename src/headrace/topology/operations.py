@@ -77,6 +77,16 @@ class FlatMapValues(Operation):
 
 
 @dataclass(frozen=True, slots=True)
+class MapBatches(Operation):
+    """Gives at most ``max_records`` records at once to ``mapper``, as a list or as a table."""
+
+    mapper: Function
+    max_records: int
+    schema: Any = None
+    """The pyarrow schema of the table; None for a list. Any, because pyarrow is optional."""
+
+
+@dataclass(frozen=True, slots=True)
 class Map(Operation):
     mapper: Function
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from headrace.errors import OffsetOutOfRangeError, UnknownTopicError, did_you_mean
 from headrace.query.http.errors import RequestError, bad_request
+from headrace.query.http.values import to_json
 from headrace.serdes import Serde, Serdes
 from headrace.topics.log import Raw, TopicLog
 
@@ -158,7 +159,7 @@ class _Reader:
 def _bounded(value: Any, size: int) -> Any:
     if size <= _LONGEST_TEXT:
         return value
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) else to_json(value)
     return f"{text[:_LONGEST_TEXT]}… ({size:,} bytes)"
 
 

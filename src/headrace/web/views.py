@@ -13,6 +13,7 @@ from starlette.routing import Route
 from headrace.metrics.names import STATE, MetricName, Metrics
 from headrace.metrics.prometheus import CONTENT_TYPE, prometheus_text
 from headrace.query.http.routes import json_response
+from headrace.query.http.values import FORMATTERS
 from headrace.query.metadata import HostInfo
 from headrace.query.node import ViewNode, key_metadata
 from headrace.query.stores import task_name
@@ -77,6 +78,9 @@ def serve_views(node: ViewNode) -> Server:
     server = Server(application, listening)
     if (danger := listening.exposure(config.http_token)) is not None:
         logger.warning("%s: %s", server.url, danger)
+    if config.http_formatter is not None:
+        # Until the process ends.
+        FORMATTERS.append(config.http_formatter)
     server.start()
     return server
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from headrace.durations import MAX_LONG
 from headrace.errors import WindowError
+from headrace.hints import Hinting, each
 
 K = TypeVar("K")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -17,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Every windowed result makes a window and a windowed key. The constructors are written out because those that a frozen
 # dataclass generates take twice as long.
 @dataclass(frozen=True, slots=True, init=False)
-class Window:
+class Window(Hinting):
     """A span of time from ``start_ms`` to ``end_ms``; whether the end belongs to it depends on the kind of window.
 
     Windows of different kinds are never equal.
@@ -29,6 +30,8 @@ class Window:
     ...
     headrace.errors.WindowError: a window cannot end before it starts, got start 10 and end 5
     """
+
+    _HINTS: ClassVar[Mapping[str, str]] = {"start": "did you mean 'start_ms'?", "end": "did you mean 'end_ms'?"}
 
     start_ms: int
     """First millisecond of the window."""
@@ -116,7 +119,7 @@ class UnlimitedWindow(Window):
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Windowed(Generic[K]):
+class Windowed(Hinting, Generic[K]):
     """A key within a window: the key of every windowed result.
 
     >>> Windowed("alice", TimeWindow(0, 10))
@@ -124,6 +127,10 @@ class Windowed(Generic[K]):
     >>> Windowed("alice", TimeWindow(0, 10)) == Windowed("alice", TimeWindow(0, 10))
     True
     """
+
+    _HINTS: ClassVar[Mapping[str, str]] = each(
+        "it belongs to the window: window.{}", "start_ms", "end_ms", "start_time", "end_time"
+    ) | {"start": "it belongs to the window: window.start_ms", "end": "it belongs to the window: window.end_ms"}
 
     key: K
     """The key without its window."""

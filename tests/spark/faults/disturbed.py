@@ -125,12 +125,12 @@ class Disturbed:
     # The application
 
     def start(
-        self, master: str = "local[2,4]", *, available_now: bool = False, own_machine: bool = False, **options: Any
+        self, master: str = "local[2,4]", *, until_end: bool = False, own_machine: bool = False, **options: Any
     ) -> None:
         """Starts the application in a new process; on a machine of its own, all of its directories are empty."""
         self._runs += 1
         self._mark = f"{os.getpid()}-{id(self)}-{self._runs}"
-        given = {"directory": str(self.directory), "master": master, "available_now": available_now, **options}
+        given = {"directory": str(self.directory), "master": master, "until_end": until_end, **options}
         given["settings"] = {**self._settings, **options.get("settings", {})}
         self._started = time.time()
         command = [sys.executable, "-m", "tests.spark.faults.program", json.dumps(given)]

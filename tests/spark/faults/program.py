@@ -1,6 +1,6 @@
 """The application in a process of its own: ``python -m tests.spark.faults.program <options as JSON>``.
 
-It runs until it is killed or asked to stop; with ``available_now`` until it has processed its input. What happens is
+It runs until it is killed or asked to stop; with ``until_end`` until it has processed its input. What happens is
 told on standard output, a line of JSON each: a pipe takes them also when the disk takes nothing.
 """
 
@@ -44,7 +44,7 @@ def main(options: dict[str, Any]) -> None:
     streams.set_uncaught_exception_handler(failed)
     streams.add_batch_listener(lambda batch: tell("batch", batch=batch.batch_id, lag=batch.lag))
     try:
-        streams.run(available_now=options.get("available_now", False))
+        streams.run(until_end=options.get("until_end", False))
     except BaseException as error:
         tell("end", error=f"{type(error).__name__}: {error}")
         raise

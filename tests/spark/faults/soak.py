@@ -55,7 +55,7 @@ def main() -> None:
             if run.has_broker and why_there_are_none() is None:
                 lose_machines(run, share)
         run.feed_rest()
-        run.start(available_now=True)
+        run.start(until_end=True)
         run.wait_for_end()
         say(run.check())
         tell_times(run)

@@ -31,7 +31,7 @@ def test_killed_application_goes_on_where_it_was(tmp_path: Path) -> None:
         for number in range(KILLS):
             kill_once(run, number, share)
         run.feed_rest()
-        run.start(available_now=True)
+        run.start(until_end=True)
         run.wait_for_end()
         run.check()
 

@@ -16,5 +16,5 @@ def run_undisturbed(directory: Path, inputs: list[tuple[str, Output]]) -> Embedd
     shop.create_topics(log)
     shop.append(log, inputs)
     config = shop.config(directory, "local")
-    Streams(shop.build(), config, log=log, engine=local_engine).run(available_now=True)
+    Streams(shop.build(), config, log=log, engine=local_engine).run(until_end=True)
     return log

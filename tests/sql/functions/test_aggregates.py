@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 import pickle
+import time
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -11,9 +13,12 @@ from headrace.sql.errors import SqlError, SqlFunctionError, SqlStatementError
 from headrace.sql.expressions import aggregate_call, table_call
 from headrace.sql.expressions.literals import value_of
 from headrace.sql.functions import BUILTIN_FUNCTIONS, Aggregate
+from headrace.sql.functions.aggregates import offsets
 from headrace.sql.syntax.nodes import Call
 from headrace.sql.syntax.parser import parse_expression
+from headrace.testing import TopologyTestDriver
 from tests.sql.expressions.rows import Columns
+from tests.sql.planning.session import Session, planned
 
 
 def aggregate(text: str, settings: dict[str, object] | None = None) -> Aggregate:
@@ -133,6 +138,34 @@ def test_which_value_came_first_does_not_depend_on_the_order_of_merging() -> Non
     first = made.aggregate(made.initialize(), 1)
     last = made.aggregate(made.initialize(), 2)
     assert made.map(made.merge(last, first)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("EARLIEST_BY_OFFSET(v)", 1),
+        ("EARLIEST_BY_OFFSET(v, 2)", [1, 2]),
+        ("LATEST_BY_OFFSET(v)", 2),
+        ("LATEST_BY_OFFSET(v, 1)", [2]),
+    ],
+)
+def test_which_value_came_first_is_a_matter_of_the_clock_of_the_query_and_of_no_machine(
+    text: str, expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row is read by another process, on a machine whose clock is an hour behind the one before."""
+    query = planned(
+        "CREATE STREAM s (id INT KEY, v INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');",
+        f"CREATE TABLE o AS SELECT id, {text} AS found FROM s WINDOW SESSION (10 SECONDS) GROUP BY id;",
+    )
+    with TopologyTestDriver(query.topology, {"emit_interval_ms": 0}, initial_wall_clock_ms=5_000) as driver:
+        session = Session(query, driver)
+        for hours, value, timestamp_ms in ((9, 1, 0), (8, 2, 15_000), (7, None, 8_000)):
+            monkeypatch.setattr(time, "time_ns", lambda hours=hours: hours * 3_600_000_000_000)
+            monkeypatch.setattr(offsets, "_last_number", 0)
+            out = session.send("S", 1, [value], timestamp_ms)
+            driver.advance_wall_clock_time(timedelta(seconds=1))
+    # The third one, whose value does not count, has merged the sessions of the others.
+    assert out[-1] == ((1, 0, 15_000), [expected], 15_000)
 
 
 def test_lists_have_limits() -> None:

@@ -125,6 +125,14 @@ def test_streams_are_joined(sources: QueryPlace) -> None:
     assert columns(sources.changes(outer, 3)) == [[None, "a"], [10, "a"], [20, "b"]]
 
 
+def test_rows_that_repeat_others_are_left_out(sources: QueryPlace) -> None:
+    sources.run("".join(f"INSERT INTO s VALUES ('a', {v}, '{g}');" for v, g in ((1, "x"), (2, "x"), (3, "y"))))
+    text = "SELECT DISTINCT ON (g) WITHIN 1 MINUTE v, k FROM s EMIT CHANGES;"
+    assert columns(sources.changes(text, 2)) == [[1, "a"], [3, "a"]]
+    with pytest.raises(SqlError, match=r"Pull queries don't support DISTINCT ON.*Add EMIT CHANGES"):
+        sources.rows(text.replace(" EMIT CHANGES", ""))
+
+
 def test_a_stream_is_joined_with_a_table_and_grouped(sources: QueryPlace) -> None:
     sources.run("INSERT INTO t VALUES ('a', 'Ann', 'z');")
     with sources.pushed("SELECT n, COUNT(*) AS c FROM s JOIN t ON s.k = t.k GROUP BY n EMIT CHANGES LIMIT 2;") as query:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,14 @@ from headrace.topics.log import Raw
 
 SOON = timedelta(seconds=60)
 """After which a test is taken to hang."""
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Waits until something is so."""
+    deadline = time.monotonic() + SOON.total_seconds()
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 class SqlPlace:

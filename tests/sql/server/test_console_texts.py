@@ -51,6 +51,19 @@ def test_clauses_are_as_they_were_written_on_one_line_without_comments(client: C
     ]
 
 
+def test_rows_that_go_are_named_by_the_words_that_let_them_go(client: Client) -> None:
+    statement = "CREATE STREAM firsts AS SELECT DISTINCT ON (cents) WITHIN 1 HOUR id, cents FROM orders;"
+    assert texts_of(client, statement) == [
+        ("FROM orders", ""),
+        ("DISTINCT ON (cents) WITHIN 1 HOUR", "leaves out what is repeated"),
+        ("SELECT DISTINCT ON (cents) WITHIN 1 HOUR id, cents", "columns"),
+        ("CREATE STREAM FIRSTS", ""),
+    ]
+    client.ksql("CREATE TABLE recent WITH (TTL='2 HOURS') AS SELECT name, UCASE(city) AS city FROM customers;")
+    found = client.http.get("/console/api/queries/CTAS_RECENT_1").json()["texts"].values()
+    assert {"sql": "WITH (TTL='2 HOURS')", "role": "rows that expire"} in found
+
+
 def test_aggregation_is_its_group_by_with_its_window(client: Client) -> None:
     statement = """CREATE TABLE counts AS SELECT customer, COUNT(*) AS n FROM orders
       WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY customer HAVING COUNT(*) > 1;"""

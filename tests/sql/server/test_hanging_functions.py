@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ import httpx
 import pytest
 
 from tests.sql.server import hanging
-from tests.sql.server.kit import SOON, Client, SqlPlace
+from tests.sql.server.kit import SOON, Client, SqlPlace, until
 from tests.sql.server.process import ServerProcess
 
 ALLOWED = "ksql.functions.python.modules"
@@ -23,13 +22,6 @@ SETUP = (
     "CREATE FUNCTION HANG AS 'tests.sql.server.hanging:{function}';"
 )
 EARLIEST = {"auto.offset.reset": "earliest"}
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON.total_seconds()
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture(params=["block", "spin"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +10,8 @@ from pyspark import SparkContext
 
 from headrace.config import StreamsConfig
 from headrace.spark.engine import SharedSparkEngines
-from tests.sql.server.kit import SOON, SqlPlace
+from tests.sql.server.kit import SqlPlace, until
+from tests.sql.server.test_time_to_live import check_expiry_by_stream_time
 
 pytestmark = pytest.mark.spark
 
@@ -20,28 +19,25 @@ SETTINGS = {"spark.master": "local[1,1]", "spark.driver.memory": "1g"}
 FUNCTIONS = {"ksql.functions.python.modules": "tests.sql.server", "ksql.streams.shutdown.timeout.ms": 300}
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON.total_seconds()
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def test_queries_share_one_jvm(place: SqlPlace) -> None:
+def test_queries_share_one_jvm_and_their_rows_expire(place: SqlPlace) -> None:
     client = place.server(SETTINGS, engine=None)
     client.ksql("CREATE STREAM S (K INT KEY, V STRING) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);")
     client.ksql(
         "CREATE STREAM LOUD AS SELECT K, UCASE(V) AS V FROM S;"
         "CREATE TABLE COUNTS AS SELECT V, COUNT(*) AS N FROM LOUD GROUP BY V;"
+        "CREATE STREAM FIRSTS AS SELECT DISTINCT ON (V) WITHIN 1 DAY V, K FROM LOUD PARTITION BY V;"
     )
     client.ksql("INSERT INTO S VALUES (1, 'a'); INSERT INTO S VALUES (2, 'a'); INSERT INTO S VALUES (3, 'b');")
     client.settle()
     assert [row["V"] for row in client.values("LOUD")] == ["A", "A", "B"]
     counts = {raw[2]: row["N"] for raw, row in zip(client.records("COUNTS"), client.values("COUNTS"), strict=True)}
     assert counts == {b"A": 2, b"B": 1}
+    assert client.values("FIRSTS") == [{"K": 1}, {"K": 3}]
     client.ksql("TERMINATE CSAS_LOUD_0; INSERT INTO LOUD VALUES (4, 'B');")
     client.settle()
+    assert client.values("FIRSTS") == [{"K": 1}, {"K": 3}]
     assert client.values("COUNTS")[-1] == {"N": 2}
+    check_expiry_by_stream_time(client)
 
 
 def test_query_is_terminated_while_its_function_hangs(place: SqlPlace, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +16,11 @@ from headrace.config import StreamsConfig
 from headrace.topics.journal import DurableLog
 from headrace.topology.topology import Topology
 from tests.sql.server import hanging
-from tests.sql.server.kit import SOON, Client, SqlPlace
+from tests.sql.server.kit import SOON, Client, SqlPlace, until
 
 SOURCE = "CREATE STREAM S (K INT KEY, V INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=2);"
 MODULES = {"ksql.functions.python.modules": "tests.sql.server"}
 EARLIEST = {"auto.offset.reset": "earliest"}
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON.total_seconds()
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def states(client: Client) -> list[str]:

@@ -15,9 +15,9 @@ from pathlib import Path
 import click
 
 from headrace.app.places import open_log
+from headrace.app.progress import Counts
 from headrace.app.signals import closing_on_signals
 from headrace.app.streams import Streams
-from headrace.cli.counts import Counts
 from headrace.cli.demo.results import Results
 from headrace.cli.demo.show import Show
 from headrace.cli.demo.tills import Tills
@@ -59,7 +59,11 @@ def demo(seconds: float, rate: float, config_file: Path | None, assignments: tup
     needs Java 17 or newer and the extra 'headrace[spark]'.
     """
     with _directory(keep=keep) as directory:
-        settings = {"application.id": _APPLICATION, **_console(), **read_settings(config_file, assignments)}
+        settings = {
+            "application.id": _APPLICATION,
+            **_console(),
+            **read_settings(config_file, assignments, with_environment=False),
+        }
         config = StreamsConfig.of({**settings, "state.dir": str(directory), "log.dir": str(directory / "log")})
         log = open_log(config)
         try:

@@ -15,7 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from headrace.cli.counts import Counts
+from headrace.app.progress import Counts
 from headrace.cli.demo.results import Result, Results
 from headrace.cli.engine_log import EngineLog
 from headrace.cli.printing import plural

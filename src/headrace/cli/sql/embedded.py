@@ -86,5 +86,5 @@ def missing(error: ImportError) -> Exception:
     """Returns the error that says which package is to be installed."""
     if (error.name or "").startswith("headrace"):
         return error
-    message = f"SQL needs the package '{error.name}'; run `pip install 'headrace[spark,sql]'`"
+    message = f"SQL needs the package '{error.name}'; run `pip install 'headrace[sql]'`"
     return MissingDependencyError(message)

@@ -86,7 +86,7 @@ def server(
             raise
         message = f"the server needs the package '{error.name}'; run `pip install 'headrace[sql,http]'`"
         raise MissingDependencyError(message) from error
-    settings = places.settings() | read_settings(config_file, assignments)
+    settings = places.settings() | read_settings(config_file, assignments, with_environment=False)
     if user is not None and ":" not in user:
         message = "--user must be NAME:PASSWORD"
         raise click.UsageError(message)

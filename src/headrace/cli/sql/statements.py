@@ -76,7 +76,7 @@ def prompt(
         from headrace.cli.sql.session import Session
     except ImportError as error:
         raise missing(error) from error
-    settings = read_settings(config_file, assignments)
+    settings = read_settings(config_file, assignments, with_environment=False)
     screen = Screen(as_json=output.lower() == "json")
     if spool is not None:
         screen.spool(spool)

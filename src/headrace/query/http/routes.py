@@ -27,7 +27,7 @@ from headrace.query.http.instance import Instance
 from headrace.query.http.limits import Limits
 from headrace.query.http.parameters import check_names, choice, flag, number, position_of, position_text
 from headrace.query.http.streams import HeldResponse, until_gone
-from headrace.query.http.values import to_json
+from headrace.query.http.values import named, to_json
 from headrace.query.position import Position
 from headrace.query.views import Views
 
@@ -379,8 +379,8 @@ def _described(answering: Answering) -> list[dict[str, Any]]:
             "rows": _rows(answering, name),
             "partitions": views.partitions_of(name),
             "lag": sum(each.offset_lag for each in lags.get(name, {}).values()),
-            "key_serde": repr(answering.key_serde(store)),
-            "value_serde": repr(answering.value_serde(store)),
+            "key_serde": named(answering.key_serde(store)),
+            "value_serde": named(answering.value_serde(store)),
         }
         for name, store in sorted(views.stores.items())
     ]

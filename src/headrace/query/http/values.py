@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
+import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -15,7 +18,37 @@ from uuid import UUID
 
 from headrace.windows import Windowed
 
+logger = logging.getLogger(__name__)
+
+Formatter = Callable[[Any], Any]
+"""Returns what JSON has for a value, or ``NotImplemented``."""
+
 _DEEPEST = 100
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+FORMATTERS: list[Formatter] = []
+"""Of those who serve in this process; they are asked one after the other."""
+
+
+@contextmanager
+def formatting(formatter: Formatter | None) -> Iterator[None]:
+    """Lets a formatter of the user show what JSON does not have, for as long as somebody serves with it."""
+    if formatter is None:
+        yield
+        return
+    FORMATTERS.append(formatter)
+    try:
+        yield
+    finally:
+        FORMATTERS.remove(formatter)
+
+
+def named(value: object) -> str:
+    """Returns an object as text, without where it lies in memory.
+
+    >>> named(object())
+    '<object object>'
+    """
+    return _ADDRESS.sub("", repr(value))
 
 
 def to_json(value: Any) -> str:
@@ -38,7 +71,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     if value is None or (isinstance(value, str | bool | int) and not isinstance(value, Enum)):
         return value
     if depth > _DEEPEST:
-        return repr(value)[:200]
+        return named(value)[:200]
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
@@ -60,6 +93,10 @@ def _foreign(value: Any) -> Any:
             return data.decode()
         except UnicodeDecodeError:
             return b64encode(data).decode()
+    for formatter in FORMATTERS:
+        shown = _formatted(formatter, value)
+        if shown is not NotImplemented and shown is not value:
+            return shown
     if isinstance(value, Windowed):
         window = {"start_ms": value.window.start_ms, "end_ms": value.window.end_ms}
         return {"key": value.key, "window": window}
@@ -80,7 +117,18 @@ def _foreign(value: Any) -> Any:
         return {name: getattr(value, name) for name in names}
     if isinstance(value, Mapping):
         return dict(value)
-    return repr(value)
+    if getattr(type(value), "__repr__", None) is object.__repr__ and (attributes := getattr(value, "__dict__", None)):
+        return {name: each for name, each in attributes.items() if not name.startswith("_")}
+    return named(value)
+
+
+def _formatted(formatter: Formatter, value: Any) -> Any:
+    try:
+        return formatter(value)
+    except Exception:
+        # The answer has other values, too.
+        logger.warning("http.formatter failed for a %s", type(value).__name__, exc_info=True)
+        return NotImplemented
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=_foreign)

@@ -19,6 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 from headrace.errors import StreamsError, TopicExistsError
+from headrace.private_directory import make_directories
 from headrace.topics.log import TopicLog
 
 logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ def server_id(directory: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directories(path.parent)
         path.write_text(uuid4().hex, encoding="utf-8")
         return path.read_text(encoding="utf-8")
 

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any, cast
 
-from headrace.app.engine import EngineFactory
-from headrace.app.places import application_directory
+from headrace.app.engine import EngineFactory, missing_spark
+from headrace.app.places import application_directory, check_default_directory, make_directory
 from headrace.app.reset import reset_application
 from headrace.app.state import StreamsState
 from headrace.app.streams import Streams
@@ -171,10 +171,15 @@ class StreamsHost:
     def _shared_engines(self) -> EngineFactory:
         """Returns what makes engines on Spark, all of them in one loop: per tick there is one job for all queries."""
         # Imported here: a server whose queries run in its process needs no pyspark.
-        from headrace.spark.engine import SharedSparkEngines
-
+        try:
+            from headrace.spark.engine import SharedSparkEngines
+        except ImportError as error:
+            raise missing_spark(error) from error
         config = StreamsConfig.of({**self._settings, "application.id": f"{self._service_id}sql"})
-        engines = SharedSparkEngines(config, self._log, application_directory(config) / "engine")
+        check_default_directory(config)
+        directory = application_directory(config)
+        make_directory(directory)
+        engines = SharedSparkEngines(config, self._log, directory / "engine")
         self._held.callback(engines.close)
         self._prepare = engines.prepare
         return engines

@@ -9,12 +9,13 @@ from typing import Any, cast
 
 from headrace.dsl import KStream, KTable, StreamsBuilder
 from headrace.dsl.materialized import Materialized, StreamJoined
-from headrace.dsl.options import Consumed, Grouped, Joined, Produced, TableJoined
+from headrace.dsl.options import Consumed, Grouped, Joined, Produced, Repartitioned, TableJoined
 from headrace.record import with_key
 from headrace.serdes import Serde, Serdes, SessionWindowedSerde, TimeWindowedSerde
 from headrace.sql.catalog import Lifetime
 from headrace.sql.formats import format_named
 from headrace.sql.planning.plan import (
+    DropRepeated,
     Expire,
     Filter,
     FlatMap,
@@ -174,6 +175,15 @@ def _filter(step: Filter, builder: StreamsBuilder) -> AnyStream | AnyTable:
 @_added.register
 def _project(step: Project, builder: StreamsBuilder) -> AnyStream | AnyTable:
     return _built(step.parent, builder).map_values(records.Projected(step.function))
+
+
+@_added.register
+def _drop_repeated(step: DropRepeated, builder: StreamsBuilder) -> AnyStream:
+    stream = _stream(step.parent, builder)
+    if isinstance(step.parent, SelectKey):
+        stream = stream.repartition(Repartitioned("Distinct", _key_serde(step), _row_serde(step)))
+    compared = records.Compared(step.by)
+    return stream.distinct(compared, within=step.within, id_serde=StoredRowSerde(step.types), name="Distinct")
 
 
 @_added.register

@@ -17,6 +17,7 @@ from headrace.sql.functions.aggregates.counting import Count
 from headrace.sql.functions.definitions import Aggregate
 from headrace.sql.planning.layout import Layout
 from headrace.sql.schema import Column, Schema
+from headrace.sql.types import SqlType
 
 SCHEMAS_IN_KEYS = frozenset({"AVRO", "PROTOBUF", "JSON_SR"})
 """Formats whose bytes name a schema: equal keys of two topics have different bytes."""
@@ -130,6 +131,17 @@ class Expire(Step):
 
     parent: Step
     lifetime: Lifetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropRepeated(Step):
+    """Drops rows of a stream that repeat one with the same key and the same values, soon before or after it."""
+
+    parent: Step
+    by: RowFunction
+    types: tuple[SqlType, ...]
+    """Of the values that are compared."""
+    within: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

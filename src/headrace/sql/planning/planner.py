@@ -11,6 +11,7 @@ from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.planning import checks
 from headrace.sql.planning.aggregation import aggregated
+from headrace.sql.planning.distinct import check_distinct, without_repeated
 from headrace.sql.planning.grouping import Grouping, Groups, check_row_functions, check_ungrouped
 from headrace.sql.planning.joining import join_key_types, joined_sources
 from headrace.sql.planning.joins import check_join_kinds, check_joins, from_clause
@@ -100,6 +101,7 @@ class _Planner:
         for one in query.partition_by:
             check_row_functions(one, "PARTITION BY", self._functions)
         partition_by = tuple(self._sources.qualified(one, "PARTITION BY") for one in query.partition_by)
+        distinct = self._distinct()
         checks.check_partition_by(query, partition_by, clause, self._key_names())
         selected = SelectClause(query, self._sources, partition_by, self._type_of).selected()
         group_by = groups.keys()
@@ -119,7 +121,7 @@ class _Planner:
         is_table = grouping is not None or clause.is_table
         projection = self._projection(selected, partition_by, grouping, groups)
         checks.check_values(projection)
-        needed = self._needed(projection, where, partition_by, grouping, table_functions.calls)
+        needed = self._needed(projection, where, (*partition_by, *distinct), grouping, table_functions.calls)
         key_format = self._sink_key_format(projection)
         check_join_kinds(clause)
 
@@ -128,6 +130,8 @@ class _Planner:
             step = self._filter(step, self._sources.internal(where), "WHERE")
         if partition_by:
             step = partitioned(step, partition_by, projection, self._sources, self._typing, key_format)
+        if query.distinct is not None:
+            step = without_repeated(step, query.distinct, distinct, self._sources, self._typing)
         step = table_functions.applied(step)
         expressions = [self._sources.internal(one.expression) for one in projection.values]
         if grouping is not None:
@@ -151,6 +155,16 @@ class _Planner:
         made = self._finished(step, projection, expressions)
         checks.check_kind(self._sink, is_table=is_table)
         return made
+
+    def _distinct(self) -> tuple[Expression, ...]:
+        """Returns the expressions of DISTINCT ON, with the source of every column."""
+        given = self._query.distinct
+        if given is None:
+            return ()
+        check_distinct(self._query, given, is_table=self._clause.is_table)
+        for one in given.expressions:
+            check_row_functions(one, "DISTINCT ON", self._functions)
+        return tuple(self._sources.qualified(one, "DISTINCT ON") for one in given.expressions)
 
     def _source(self, name: str) -> SourceDefinition:
         return self._catalog.source(name)
@@ -192,13 +206,13 @@ class _Planner:
         self,
         projection: Projection,
         where: Expression | None,
-        partition_by: tuple[Expression, ...],
+        by_rows: tuple[Expression, ...],
         grouping: Grouping | None,
         table_calls: Iterable[Expression],
     ) -> set[ColumnReference]:
         """Returns the columns that some step looks at; of the key only those that the result has in its value."""
         looked_at: list[Expression] = [one.expression for one in projection.values]
-        looked_at += chain(table_calls, partition_by, () if where is None else (where,))
+        looked_at += chain(table_calls, by_rows, () if where is None else (where,))
         if grouping is not None:
             looked_at += grouping.aggregates
             if not self._groups_by_source_key(grouping):

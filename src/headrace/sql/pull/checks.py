@@ -36,6 +36,9 @@ def check_clauses(statement: SelectQuery, sources: Sequence[SourceDefinition], s
     extended = all(source.is_table for source in sources) and is_on(settings, EXTENSIONS)
     if (query.order_by or query.offset is not None) and not extended:
         raise _no_order(statement)
+    if query.distinct is not None:
+        message = "Pull queries don't support DISTINCT ON: it drops rows that come soon after others. Add EMIT CHANGES."
+        raise SqlStatementError(message, position=query.distinct.position)
     forbidden = {
         "JOIN": bool(query.joins) and not extended,
         "WINDOW": query.window is not None,

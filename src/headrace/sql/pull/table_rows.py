@@ -17,6 +17,7 @@ from headrace.sql.tables.expiry import Expiry
 from headrace.sql.tables.view import TableSnapshot, TableView, ViewRow
 from headrace.sql.types import INTEGER, STRING
 from headrace.state.engine import after_prefix
+from headrace.topics.log import Raw
 
 _START = Struct(">q")
 _INT, _LONG = Struct(">i"), Struct(">q")
@@ -37,6 +38,8 @@ class TableRows:
         self._expiry = expiry
         self._records = RecordRows(source, typing)
         self._has_headers = bool(source.definition.schema.headers)
+        by_column = expiry is not None and expiry.column is not None
+        self._record_time = self._time_of if by_column else None
         definition = source.definition
         plain = key_serde_of(definition.schema.key, key_format_of(definition).without_window)
         self._key_bytes = plain.serializer(definition.topic, is_key=True)
@@ -46,7 +49,7 @@ class TableRows:
 
     def refresh(self, tables: SqlTables) -> None:
         """Brings the view up to date; before the first question it has to be done."""
-        self._view = tables.view(self.source.definition, self._expiry)
+        self._view = tables.view(self.source.definition, self._expiry, self._record_time)
 
     def rows(self, access: Access | None) -> Iterator[Row]:
         """Yields rows as of one moment; without ``access`` all of them."""
@@ -125,7 +128,15 @@ class TableRows:
         pieces = [(max(low, 0), high), (low, min(high, -1))]
         return [(numbers.pack(first), numbers.pack(last) + b"\0") for first, last in pieces if first <= last]
 
-    def _row(self, found: ViewRow) -> Row | None:
+    def _time_of(self, partition: int, raw: Raw) -> int:
+        _, timestamp_ms, key, value, _ = raw
+        # A deletion has no column to take the time from.
+        if value is None:
+            return timestamp_ms
+        row = self._row((partition, key, timestamp_ms, value))
+        return -1 if row is None else int(row[0])
+
+    def _row(self, found: tuple[int, bytes | None, int, bytes]) -> Row | None:
         partition, key, timestamp_ms, value = found
         try:
             if self._has_headers:

@@ -73,6 +73,8 @@ def _check(query: Query) -> None:
 def _needs_topology(query: Query, context: QueryContext) -> bool:
     if query.joins or query.group_by or query.window is not None or query.having is not None or query.emit == "FINAL":
         return True
+    if query.distinct is not None:
+        return True
     sources = Sources((FromSource(query.source.alias, context.catalog.source(query.source.name)),))
     groups = Groups(query, sources, context.functions)
     return any(isinstance(item, SelectItem) and groups.is_aggregate(item.expression) for item in query.select)

@@ -18,6 +18,7 @@ from headrace.sql.server.routes.answers import json_response
 from headrace.sql.server.routes.information import information_routes
 from headrace.sql.server.routes.inserts import insert_routes
 from headrace.sql.server.routes.queries import query_routes
+from headrace.sql.server.routes.sources import source_routes
 from headrace.sql.server.routes.statements import statement_routes
 from headrace.sql.server.routes.websockets import websocket_routes
 from headrace.sql.server.service import SqlService
@@ -62,6 +63,7 @@ def sql_application(
             *query_routes(endpoint),
             *insert_routes(service, statements, accepts=accepts_statements),
             *information_routes(service),
+            *source_routes(service),
             *websocket_routes(endpoint),
             *console.routes(),
         ],

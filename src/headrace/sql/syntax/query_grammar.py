@@ -12,6 +12,7 @@ from headrace.sql.syntax.expression_grammar import read_expression, read_primary
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.reading import Reader
 from headrace.sql.syntax.statements import (
+    Distinct,
     Join,
     Query,
     SelectAll,
@@ -25,6 +26,7 @@ from headrace.sql.syntax.statements import (
 from headrace.sql.syntax.units import UNITS, duration
 
 _WINDOWS = ("TUMBLING", "HOPPING", "SESSION")
+_DISTINCT = "write SELECT DISTINCT ON (expression, ...) WITHIN n unit"
 
 
 def read_query(reader: Reader) -> Query:
@@ -39,6 +41,8 @@ def read_query(reader: Reader) -> Query:
 
     with clause("select"):
         position = reader.expect("SELECT").position
+        with clause("distinct"):
+            distinct = _distinct(reader) if reader.at("DISTINCT") else None
         select = reader.listed(lambda: _select_item(reader))
     reader.expect("FROM")
     source = _source(reader)
@@ -74,9 +78,20 @@ def read_query(reader: Reader) -> Query:
         limit,
         order_by,
         offset,
+        distinct,
         WrittenClauses(**written),
         position=position,
     )
+
+
+def _distinct(reader: Reader) -> Distinct:
+    position = reader.expect("DISTINCT").position
+    if not reader.accept("ON", "("):
+        reader.fail(f"Expecting 'ON (': {_DISTINCT}")
+    expressions = reader.listed(lambda: read_value(reader), close=")")
+    if not reader.accept("WITHIN"):
+        reader.fail(f"Expecting 'WITHIN': {_DISTINCT}")
+    return Distinct(expressions, read_duration(reader), position=position)
 
 
 def _select_item(reader: Reader) -> SelectItem | SelectAll | SelectFields:

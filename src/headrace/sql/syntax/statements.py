@@ -90,10 +90,19 @@ class Window(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Distinct(Node):
+    """``DISTINCT ON (…) WITHIN n unit``, which is beyond ksqlDB."""
+
+    expressions: tuple[Expression, ...]
+    within: timedelta
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenClauses:
     """The clauses of a query as they were written, with their first words; empty where there is none."""
 
     select: str = ""
+    distinct: str = ""
     window: str = ""
     where: str = ""
     group_by: str = ""
@@ -119,6 +128,7 @@ class Query(Node):
     """Beyond ksqlDB, for pull queries: expressions, each with whether it is descending."""
     offset: int | None = None
     """Beyond ksqlDB, for pull queries."""
+    distinct: Distinct | None = None
     written: WrittenClauses = field(default=WrittenClauses(), compare=False, repr=False)
 
 

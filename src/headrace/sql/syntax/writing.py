@@ -10,6 +10,7 @@ from headrace.sql.syntax import nodes
 from headrace.sql.syntax.reading import RESERVED
 from headrace.sql.syntax.statements import (
     CreateAsSelect,
+    Distinct,
     InsertInto,
     Join,
     Properties,
@@ -244,7 +245,7 @@ def properties_text(properties: Properties) -> str:
 
 def query_text(query: Query) -> str:
     """Returns a query over several lines."""
-    lines = ["SELECT", ",\n".join(f"  {_select_text(item)}" for item in query.select)]
+    lines = [f"SELECT{_distinct_text(query.distinct)}", ",\n".join(f"  {_select_text(item)}" for item in query.select)]
     lines.append(f"FROM {_source_text(query.source)}")
     lines.extend(_join_text(join) for join in query.joins)
     if query.window is not None:
@@ -267,6 +268,12 @@ def query_text(query: Query) -> str:
     if query.offset is not None:
         lines.append(f"OFFSET {query.offset}")
     return "\n".join(lines)
+
+
+def _distinct_text(distinct: Distinct | None) -> str:
+    if distinct is None:
+        return ""
+    return f" DISTINCT ON ({_listed(distinct.expressions)}) WITHIN {duration_text(distinct.within)}"
 
 
 def _grouping_text(items: tuple[nodes.Expression, ...]) -> str:

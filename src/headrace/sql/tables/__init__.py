@@ -5,15 +5,20 @@ Start with ``view`` (the rows of one topic), then ``following`` (all views of a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+from headrace.query.tail import wall_clock_ms
 from headrace.sql.tables.following import SqlTables
 from headrace.topics.log import TopicLog
 
 
-def open_tables(log: TopicLog, directory: Path) -> SqlTables:
-    """Returns the tables of a log, whose views lie in a directory of their own; whoever opens them closes them."""
-    return SqlTables(log, directory)
+def open_tables(log: TopicLog, directory: Path, *, clock: Callable[[], int] = wall_clock_ms) -> SqlTables:
+    """Returns the tables of a log, whose views lie in a directory of their own; whoever opens them closes them.
+
+    ``clock`` tells the time in milliseconds by which rows with ``TTL_CLOCK='WALL_CLOCK'`` expire.
+    """
+    return SqlTables(log, directory, clock=clock)
 
 
 __all__ = ["SqlTables", "open_tables"]

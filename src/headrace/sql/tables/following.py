@@ -5,22 +5,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 from headrace.errors import StreamsError, UnknownTopicError
 from headrace.query.replica import discard
+from headrace.query.tail import wall_clock_ms
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.tables.carried_headers import WithHeaders
-from headrace.sql.tables.expiry import Expiry
+from headrace.sql.tables.expiry import Expiry, RecordTime
 from headrace.sql.tables.view import TableView
 from headrace.topics.log import TopicLog
 
 logger = logging.getLogger(__name__)
 
 _Name = tuple[str, bool, Expiry | None]
-"""A topic, whether headers are kept beside its values, and how long its windows are: each is a view of its own."""
+"""A topic, whether headers are kept beside its values, and when rows or windows expire: each is a view of its own."""
 
 _STEP_S = 1.0
 _FOLLOWED_S = 600.0
@@ -30,8 +32,9 @@ _FOLLOWED_S = 600.0
 class SqlTables:
     """The views of tables. ``view`` returns one that has everything that was committed before it was asked for."""
 
-    def __init__(self, log: TopicLog, directory: Path) -> None:
+    def __init__(self, log: TopicLog, directory: Path, *, clock: Callable[[], int] = wall_clock_ms) -> None:
         self._log = log
+        self._clock = clock
         self._directory = directory
         self._lock = threading.Lock()
         self._views: dict[_Name, TableView] = {}
@@ -39,8 +42,13 @@ class SqlTables:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def view(self, table: SourceDefinition, expiry: Expiry | None = None) -> TableView:
-        """Returns the view of a table's topic, up to date; ``expiry`` says which windows are kept."""
+    def view(
+        self, table: SourceDefinition, expiry: Expiry | None = None, record_time: RecordTime | None = None
+    ) -> TableView:
+        """Returns the view of a table's topic, up to date.
+
+        ``expiry`` says which rows and windows are kept, ``record_time`` is for one that goes by a column.
+        """
         name = table.topic, bool(table.schema.headers), expiry
         try:
             partitions = self._log.partitions_of(table.topic)
@@ -54,21 +62,21 @@ class SqlTables:
                 found.close()
                 found = None
             if found is None:
-                found = self._views[name] = self._opened(name)
+                found = self._views[name] = self._opened(name, record_time)
             self._asked[name] = time.monotonic()
             self._start()
         found.catch_up()
         return found
 
-    def _opened(self, name: _Name) -> TableView:
+    def _opened(self, name: _Name, record_time: RecordTime | None) -> TableView:
         topic, with_headers, expiry = name
         log = WithHeaders(self._log) if with_headers else self._log
-        return TableView(log, topic, self._place(name), expiry)
+        return TableView(log, topic, self._place(name), expiry, record_time, self._clock)
 
     def _place(self, name: _Name) -> Path:
         topic, with_headers, expiry = name
-        kind = "headers" if with_headers else "rows" if expiry is None else f"windows-{expiry.retention_ms}"
-        return self._directory / quote(topic, safe="") / kind
+        kinds = ["headers"] * with_headers + ([] if expiry is None else [quote(expiry.name, safe="")])
+        return self._directory / quote(topic, safe="") / ("-".join(kinds) or "rows")
 
     def forget(self, topic: str) -> None:
         """Deletes the views of a topic, if there are any."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from headrace.query.replica import Reader, engine_name
 from headrace.query.stores import Part, ViewedStore
 from headrace.query.tail import Tail, wall_clock_ms
 from headrace.serdes import Serdes
-from headrace.sql.tables.expiry import Expiry, Watched
+from headrace.sql.tables.expiry import Expiry, RecordTime, Watched
 from headrace.state import Stores
 from headrace.state.changes import Changes
 from headrace.state.codec import timestamp_of
@@ -31,12 +31,21 @@ ViewRow = tuple[int, bytes, int, bytes]
 class TableView:
     """A replica of one topic. Any thread may read; whoever needs the newest rows calls ``catch_up`` before."""
 
-    def __init__(self, log: TopicLog, topic: str, directory: Path, expiry: Expiry | None = None) -> None:
+    def __init__(
+        self,
+        log: TopicLog,
+        topic: str,
+        directory: Path,
+        expiry: Expiry | None = None,
+        record_time: RecordTime | None = None,
+        clock: Callable[[], int] = wall_clock_ms,
+    ) -> None:
         self.topic = topic
         self._expiry = expiry
+        self._clock = clock
         self._watched: Watched | None = None
         if expiry is not None:
-            log = self._watched = Watched(log, expiry)
+            log = self._watched = Watched(log, expiry, record_time)
         supplier = Stores.persistent_timestamped_key_value_store(_ROWS)
         builder = Stores.timestamped_key_value_store_builder(supplier, Serdes.bytes(), Serdes.bytes())
         # Nobody writes under this name: there is no progress of an application that could hold the view back.
@@ -47,7 +56,7 @@ class TableView:
         self._is_closed = False
         self._tail.keep(self._parts)
         self._purged: dict[int, int] = {}
-        self._note_windows()
+        self._note_times(log)
 
     @property
     def _parts(self) -> list[Part]:
@@ -61,21 +70,32 @@ class TableView:
             if not self._is_closed:
                 self._purge()
 
-    def _note_windows(self) -> None:
-        """Notes which windows are there from before."""
-        if self._watched is not None:
-            for part in self._parts:
-                for key, _ in self._tail.replica.engine(part).scan(None, None, reverse=False):
-                    self._watched.note(part[1], key)
+    def _note_times(self, log: TopicLog) -> None:
+        """Notes the latest times of what was read before."""
+        watched, expiry = self._watched, self._expiry
+        if watched is None or expiry is None or expiry.clock == "wall_clock":
+            return
+        for part in self._parts:
+            for key, data in self._tail.replica.engine(part).scan(None, None, reverse=False):
+                watched.note(part[1], expiry.time_of(key, timestamp_of(data)))
+        if expiry.of == "rows" and expiry.column is None:
+            # Deletions have moved the clock, too.
+            begins = log.begin_offsets(self._tail.targets)
+            for (topic, partition), read in self._tail.targets.items():
+                found = log.latest_time(topic, partition, begins[topic, partition], read)
+                watched.note(partition, -1 if found is None else found)
 
     def _horizons(self) -> dict[int, int]:
-        """Returns the time up to which windows are gone, by partition."""
+        """Returns the time up to which rows and windows are gone, by partition."""
         if self._watched is None or self._expiry is None:
             return {}
-        return {each: latest - self._expiry.retention_ms for each, latest in self._watched.latest.items()}
+        retention_ms = self._expiry.retention_ms
+        if self._expiry.clock == "wall_clock":
+            return dict.fromkeys(range(self.partitions), self._clock() - retention_ms)
+        return {each: latest - retention_ms for each, latest in self._watched.latest.items()}
 
     def _purge(self) -> None:
-        """Deletes windows that nobody sees any more, now and then: it means looking at all of them."""
+        """Deletes what nobody sees any more, now and then: it means looking at all rows."""
         expiry = self._expiry
         if expiry is None:
             return
@@ -83,7 +103,8 @@ class TableView:
             if horizon < 0 or horizon - self._purged.get(partition, 0) < expiry.retention_ms // 4:
                 continue
             engine, name = self._tail.replica.engine((_ROWS, partition)), engine_name((_ROWS, partition))
-            gone = [key for key, _ in engine.scan(None, None, reverse=False) if expiry.time_of(key) <= horizon]
+            rows = engine.scan(None, None, reverse=False)
+            gone = [key for key, data in rows if expiry.time_of(key, timestamp_of(data)) <= horizon]
             for start in range(0, len(gone), _PURGED_AT_ONCE):
                 changes = Changes(rows=dict.fromkeys(gone[start : start + _PURGED_AT_ONCE]))
                 self._tail.replica.apply({}, {}, extra={name: changes}, now_ms=wall_clock_ms())
@@ -117,15 +138,20 @@ class TableSnapshot:
     def get(self, partition: int, key: bytes) -> ViewRow | None:
         """Returns the row of a key, or None."""
         data: bytes | None = self._engines[partition].get(key)
-        return None if data is None else (partition, key, timestamp_of(data), data[_TIMESTAMP_BYTES:])
+        if data is None or self._is_over(partition, key, data):
+            return None
+        return partition, key, timestamp_of(data), data[_TIMESTAMP_BYTES:]
+
+    def _is_over(self, partition: int, key: bytes, data: bytes) -> bool:
+        if self._expiry is None:
+            return False
+        return self._expiry.time_of(key, timestamp_of(data)) <= self._horizons.get(partition, -1)
 
     def scan(self, partition: int, start: bytes | None = None, stop: bytes | None = None) -> Iterator[ViewRow]:
         """Yields the rows with start ≤ key < stop; None is an open end."""
-        expiry, horizon = self._expiry, self._horizons.get(partition, -1)
         for key, data in self._engines[partition].scan(start, stop, reverse=False):
-            if expiry is not None and expiry.time_of(key) <= horizon:
-                continue
-            yield partition, key, timestamp_of(data), data[_TIMESTAMP_BYTES:]
+            if not self._is_over(partition, key, data):
+                yield partition, key, timestamp_of(data), data[_TIMESTAMP_BYTES:]
 
     def scan_all(self, start: bytes | None = None, stop: bytes | None = None) -> Iterator[ViewRow]:
         """Yields rows of all partitions, one partition after the other."""

@@ -14,6 +14,7 @@ from weakref import WeakSet
 from rocksdict import Options, Rdict, RdictIter, WriteBatch, WriteOptions
 
 from headrace.errors import ConfigError, ProcessorStateError
+from headrace.private_directory import make_directories
 from headrace.signatures import describe_function
 from headrace.state.changes import Changes
 from headrace.state.environment import OWN
@@ -92,7 +93,7 @@ class RocksDbEnvironment:
         SHARED.allow(cache_max_bytes)
         self._options = database_options(statistics=statistics)
         try:
-            Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directories(Path(directory))
             names = self._names_there()
             families = {_FAMILY + name: self._store_options(name) for name in names}
             self._database = Rdict(self._directory, self._options, families)

@@ -19,7 +19,8 @@ from headrace.topics.embedded.cleaning import Cleaned, Cleaner
 from headrace.topics.embedded.committing import committed, publish
 from headrace.topics.embedded.environment import give_back, open_environment
 from headrace.topics.embedded.journal import EmbeddedJournal, EmbeddedTaskJournal
-from headrace.topics.embedded.reading import latest_time, offset_after, offset_for_time, read_range
+from headrace.topics.embedded.reading import Scan, latest_time, offset_after, offset_for_time, read_range, scan_range
+from headrace.topics.embedded.staged_append import StagedAppend
 from headrace.topics.embedded.staging import StagingArea
 from headrace.topics.embedded.tables import Application, StoredTopic, Tables, read_tables, write_tables
 from headrace.topics.journal import ApplicationCut, TaskRecord
@@ -167,6 +168,28 @@ class EmbeddedLog:
     ) -> list[Raw]:
         """Returns records of a partition in the order of their offsets."""
         return self._read(lambda tables: read_range(tables, (topic, partition), start, stop, max_records, max_bytes))
+
+    def scan(
+        self, topic: str, partition: int, start: int, stop: int, times_ms: tuple[int, int], *, max_bytes: int = 8 << 20
+    ) -> Scan:
+        """Takes a step through records with start ≤ offset < stop and first ≤ timestamp ≤ last.
+
+        Blobs outside of the times are not unpacked; the step says how many. Go on at its ``next_offset``.
+
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as directory, EmbeddedLog(directory) as log:
+        ...     users = log.create_topic("users")
+        ...     for time_ms in (1_000, 2_000, 3_000):
+        ...         written = log.append("users", [(None, time_ms, b"alice", b"hello", ())])
+        ...     step = log.scan("users", 0, 0, 3, (2_000, 2_500))
+        >>> [offset for offset, *_ in step.records], step.next_offset, step.blobs, step.skipped
+        ([1], 3, 1, 2)
+        """
+        return self._read(lambda tables: scan_range(tables, (topic, partition), start, stop, times_ms, max_bytes))
+
+    def staged_append(self, name: str) -> StagedAppend:
+        """Returns an append by several processes that is committed as a whole; ``name`` is its own."""
+        return StagedAppend(self._write, self._staging, self.describe_topic, name)
 
     def begin_offsets(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Returns the offsets of the first records, all at one moment."""

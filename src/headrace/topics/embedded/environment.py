@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 import lmdb
 
 from headrace.errors import LogError
+from headrace.private_directory import make_directories
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ class Environment:
     def _open(self) -> None:
         self._pid = os.getpid()
         try:
-            Path(self.directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directories(Path(self.directory))
             self._env = self._open_while_others_write()
             self._map_size = self._env.info()["map_size"]
             # A process that was killed while it read would keep old pages alive for ever.

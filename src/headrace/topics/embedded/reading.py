@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from headrace.errors import OffsetOutOfRangeError
 from headrace.topics.embedded.tables import Entry, PartitionState, Tables
 from headrace.topics.log import Raw, TopicPartition
@@ -30,6 +32,46 @@ def read_range(
             del records[max_records:]
             break
     return records
+
+
+class Scan(NamedTuple):
+    """A step through a partition."""
+
+    records: list[Raw]
+    next_offset: int
+    """Where the next step starts."""
+    blobs: int
+    """Blobs that were unpacked."""
+    skipped: int
+    """Blobs whose header was enough: nothing in them is within the times."""
+
+
+def scan_range(
+    tables: Tables, target: TopicPartition, start: int, stop: int, times_ms: tuple[int, int], max_bytes: int
+) -> Scan:
+    """Returns records from ``start`` to before ``stop`` with first ≤ timestamp ≤ last; other blobs stay packed."""
+    number, state = tables.partition(target)
+    _check(target, state, start)
+    first_ms, last_ms = times_ms
+    stop = min(stop, state.end)
+    records: list[Raw] = []
+    size = blobs = skipped = 0
+    for entry in tables.entries(number, target[1], start):
+        if entry.base >= stop:
+            break
+        if size > max_bytes:
+            return Scan(records, max(start, entry.base), blobs, skipped)
+        head = entry.info()
+        if head.max_timestamp_ms < first_ms or head.min_timestamp_ms > last_ms:
+            skipped += 1
+            continue
+        blobs += 1
+        size += len(entry.blob)
+        found = entry.records()
+        if head.min_timestamp_ms < first_ms or head.max_timestamp_ms > last_ms:
+            found = [record for record in found if first_ms <= record[1] <= last_ms]
+        records += [record for record in found if start <= record[0] < stop]
+    return Scan(records, stop, blobs, skipped)
 
 
 def _check(target: TopicPartition, state: PartitionState, start: int) -> None:

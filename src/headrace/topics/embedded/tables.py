@@ -132,7 +132,7 @@ class Tables:
             known = [stored.topic.name for stored in self.topics()]
             hint = did_you_mean(name, known) or f"; create it first: log.create_topic('{name}', partitions=…)"
             message = f"there is no topic '{name}' in the log{hint}"
-            raise UnknownTopicError(message)
+            raise UnknownTopicError(message, topic=name)
         return found
 
     def find_topic(self, name: str) -> StoredTopic | None:

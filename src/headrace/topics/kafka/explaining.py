@@ -151,7 +151,7 @@ def explaining(doing: str, servers: str) -> Iterator[None]:
 def unknown_topic(name: str, known: Iterable[str]) -> UnknownTopicError:
     """Returns the error for a topic that is not there."""
     hint = did_you_mean(name, known) or f"; create it first: log.create_topic('{name}', partitions=…)"
-    return UnknownTopicError(f"there is no topic '{name}' in the log{hint}")
+    return UnknownTopicError(f"there is no topic '{name}' in the log{hint}", topic=name)
 
 
 def out_of_range(target: TopicPartition, start: int, begin: int, end: int) -> OffsetOutOfRangeError:

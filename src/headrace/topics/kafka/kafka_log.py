@@ -27,6 +27,7 @@ from headrace.topics.kafka.resetting import list_groups, reset_application
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.kafka.task_journal import KafkaTaskJournal
 from headrace.topics.kafka.times import latest_time, offset_after
+from headrace.topics.kafka.transactional_append import append_in_transaction
 from headrace.topics.kafka.writing import Appender
 from headrace.topics.log import Committed, Offsets, Output, Raw, Topic, TopicPartition, Written
 
@@ -132,6 +133,10 @@ class KafkaLog:
         """Writes records outside of any transaction; if it fails, some of them may have been written."""
         self._check_open()
         return self._appender.append(topic, records)
+
+    def append_in_transaction(self, topic: str, records: Iterable[Sequence[Output]], transactional_id: str) -> Written:
+        """Writes records in one transaction: readers see all of them, or none if it fails."""
+        return append_in_transaction(self._clients, self._administration.topic, topic, records, transactional_id)
 
     def read(
         self,

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from headrace.client_settings import WITHOUT_EFFECT
 from headrace.config import StreamsConfig
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, describe_value
 from headrace.settings import CLIENT_SETTINGS
 
 logger = logging.getLogger(__name__)
@@ -55,20 +56,27 @@ _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
 }
 # Settings of Java's clients that have no meaning here, or that belong to the engine.
-_WITHOUT_EFFECT = frozenset(
-    {
-        "auto.offset.reset",  # the engine reads it where it plans
-        "buffer.memory",
-        "interceptor.classes",
-        "key.deserializer",
-        "key.serializer",
-        "max.block.ms",
-        "max.poll.records",
-        "partitioner.class",
-        "value.deserializer",
-        "value.serializer",
-    }
-)
+_WITHOUT_EFFECT = WITHOUT_EFFECT.keys() | {
+    "auto.offset.reset",  # the engine reads it where it plans
+    "buffer.memory",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.zstd.level",
+    "default.api.timeout.ms",
+    "exclude.internal.topics",
+    "key.deserializer",
+    "key.serializer",
+    "max.block.ms",
+    "metadata.max.idle.ms",
+    "partitioner.adaptive.partitioning.enable",
+    "partitioner.availability.timeout.ms",
+    "partitioner.class",
+    "partitioner.ignore.keys",
+    "security.providers",
+    "socket.connection.setup.timeout.max.ms",
+    "value.deserializer",
+    "value.serializer",
+}
 
 
 @dataclass(frozen=True)
@@ -102,10 +110,17 @@ class ClientSettings:
             for name, value in config.extras.items()
             if name in CLIENT_SETTINGS or name.startswith(("sasl.", "ssl."))
         }
+        producer = config.prefixed("producer.")
+        if str(producer.get("acks", "all")).lower() not in ("all", "-1"):
+            message = (
+                f"producer.acks must be 'all': what tasks have written must outlive a broker; found "
+                f"{describe_value(producer['acks'])}; leave it out"
+            )
+            raise ConfigError(message)
         return cls(
             config.bootstrap_servers,
             common | config.prefixed("consumer.", "main.consumer."),
-            common | config.prefixed("producer."),
+            common | producer,
             common | config.prefixed("admin."),
             config.replication_factor,
             config.exactly_once,

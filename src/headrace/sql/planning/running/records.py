@@ -46,6 +46,19 @@ class Projected(Bound):
         return self.compiled.variant("row", "if row is None: return None")
 
 
+class Compared(Bound):
+    """The values by which a row is compared with others; a null row has none."""
+
+    __slots__ = ()
+
+    def __call__(self, key: Key, row: Row | None) -> Row | None:
+        return None if row is None else (self._function or self.bind())(row)
+
+    def made_function(self) -> Callable[..., Any]:
+        """Returns one function for both."""
+        return self.compiled.variant("key, row", "if row is None: return None")
+
+
 @dataclass(frozen=True, slots=True)
 class RowKey:
     """The key that expressions over the row give. A single NULL is no key. A null row gets what the old key gives."""

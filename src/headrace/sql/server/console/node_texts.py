@@ -8,6 +8,8 @@ from functools import singledispatch
 from headrace.sql.persistent import PersistentQuery
 from headrace.sql.planning.build import RecordingBuilder, build
 from headrace.sql.planning.plan import (
+    DropRepeated,
+    Expire,
     Filter,
     FlatMap,
     GroupedAggregate,
@@ -19,7 +21,7 @@ from headrace.sql.planning.plan import (
     Step,
 )
 from headrace.sql.syntax.statements import CreateAsSelect, Join, Query
-from headrace.sql.syntax.writing import name_text
+from headrace.sql.syntax.writing import duration_text, name_text
 from headrace.topology import operations as ops
 from headrace.topology.nodes import Node, ProcessorNode, SinkNode
 
@@ -35,6 +37,7 @@ _ROLES: dict[type[ops.Operation], str] = {
     ops.TableFilter: "filter",
     ops.MapValues: "columns",
     ops.TableMapValues: "columns",
+    ops.Distinct: "leaves out what is repeated",
     ops.FlatMapValues: "a row for each value",
     ops.SelectKey: "new key",
     ops.Map: "new key",
@@ -110,6 +113,8 @@ def _role(node: ProcessorNode, step: Step) -> str:
         return f"adds {', '.join(column.name for column in step.extras)}"
     if isinstance(step, GroupedAggregate) and isinstance(operation, ops.TableMapValues):
         return "results"
+    if isinstance(step, Expire):
+        return "rows that expire"
     if isinstance(operation, ops.PassThrough) and len(node.parents) > 1:
         return "joined rows"
     return _ROLES.get(type(operation), "")
@@ -140,6 +145,16 @@ def _(_step: Project, query: Query) -> str:
 @_clause.register
 def _(_step: FlatMap, query: Query) -> str:
     return query.written.select
+
+
+@_clause.register
+def _(step: Expire, query: Query) -> str:
+    return f"WITH (TTL='{duration_text(step.lifetime.duration)}')"
+
+
+@_clause.register
+def _(_step: DropRepeated, query: Query) -> str:
+    return query.written.distinct
 
 
 @_clause.register

@@ -1,0 +1,152 @@
+"""Rows that a backfill shuffles, and what all of its tasks have in common.
+
+Who shuffles rows brings those of one task together, sorted by ``SORTED_BY``. That order is the one in which a
+micro-batch of everything would process them:
+
+* a record that goes over an edge counts as old as the newest one that its task has sent to the same partition before,
+  so it never overtakes that one;
+* at equal times inputs go by topic, and senders by sub-topology and partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from enum import IntEnum
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from headrace.batches.layout import Layout, TaskPlace
+from headrace.config import StreamsConfig
+from headrace.topics.log import Headers, Raw
+
+FIRST_MS = -(1 << 63)
+"""Sorts before all records: state that a task has left in the round before."""
+ROUND_BITS = 40
+"""What is sent in a later round has a higher number."""
+
+
+class RowKind(IntEnum):
+    """What a shuffle row is."""
+
+    STATE = 0
+    """A row of a store, for the same task in the next round."""
+    INPUT = 1
+    """A record for a task of this round."""
+    NEXT = 2
+    """A record for a task of the next round: it has crossed a back edge, or a topic that is written and read."""
+    OUTPUT = 3
+    """A record for a topic."""
+    CHANGELOG = 4
+    """A record for a changelog, in partition and topic."""
+    MEMORY = 5
+    """What a task remembers besides its stores, as the record of a task has it; its time is its next clock, or -1."""
+
+
+class ShuffleRow(NamedTuple):
+    """Something on its way from a task: to another task, to itself in the next round, or to whoever asked for it."""
+
+    kind: int
+    level: int
+    """Of the task that it is for."""
+    task: int
+    """The task that it is for, or that has written it: its place among the tasks of the layout."""
+    time: int
+    input: int
+    """Which input of the task; of state, which engine."""
+    sender: int
+    sequence: int
+    topic: str
+    partition: int | None
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: bytes | None
+
+
+SORTED_BY = ("task", "time", "input", "sender", "sequence")
+"""Columns of shuffle rows by which the input of a task is sorted."""
+
+InputRow: TypeAlias = tuple[int, int, int, int, bytes | None, bytes | None, bytes | None]
+"""What a task needs of a shuffle row: task, kind, input, timestamp, key, value, headers."""
+INPUT_COLUMNS = ("task", "kind", "input", "timestamp", "key", "value", "headers")
+
+_pack_headers = msgspec.msgpack.Encoder().encode
+_unpack_headers = msgspec.msgpack.Decoder(tuple[tuple[str, bytes | None], ...]).decode
+
+
+def pack_headers(headers: Headers) -> bytes | None:
+    """Returns headers as they travel; None if there are none."""
+    return _pack_headers(headers) if headers else None
+
+
+def unpack_headers(data: bytes | None) -> Headers:
+    """Returns what ``pack_headers`` was given.
+
+    >>> unpack_headers(pack_headers((("source", b"web"),)))
+    (('source', b'web'),)
+    """
+    return _unpack_headers(data) if data else ()
+
+
+@dataclass(frozen=True)
+class BoundedJob:
+    """What all tasks of a backfill have in common; it travels to the workers."""
+
+    layout: Layout
+    now_ms: int
+    """The wall clock, which stands still."""
+    chunk_records: int
+    """Records between two commits of a task: caches are flushed, and stores written, so often."""
+    close_windows: bool = False
+    """Whether what waits for a later record is emitted at the end."""
+    keeps_state: bool = False
+    """Whether tasks leave their state behind for another round."""
+    logs_changes: bool = False
+    """Whether tasks tell the changes of stores of which the changelog needs all, in their order: versioned ones."""
+    logs_rows: bool = False
+    """Whether tasks leave behind what changelogs and the record of a task have, in the end."""
+    round: int = 0
+    tables: Mapping[str, Sequence[Raw]] = field(default_factory=dict)
+    """All records of the topics of global tables."""
+
+    @cached_property
+    def readers(self) -> Mapping[str, int]:
+        """Topics that tasks read, and the sub-topologies of these tasks."""
+        layout = self.layout
+        return {topic: part.id for part in layout.parts.values() for _, topic in layout.sources(part)}
+
+    @cached_property
+    def numbers(self) -> Mapping[tuple[int, int], int]:
+        """The number of each task, by sub-topology and partition."""
+        return {place.id: number for number, place in enumerate(self.layout.tasks)}
+
+    @cached_property
+    def senders(self) -> Mapping[tuple[int, int], int]:
+        """The rank of each task among senders, whose records are merged in this order."""
+        return {task: rank for rank, task in enumerate(sorted(self.numbers))}
+
+    def inputs(self, place: TaskPlace) -> list[str]:
+        """Returns the topics that a task reads, in the order in which it prefers them at equal times."""
+        return sorted(topic for _, topic, _ in place.inputs)
+
+    @cached_property
+    def internal(self) -> frozenset[str]:
+        """Topics that only the application itself reads."""
+        return frozenset(self.layout.topology.internal_topics(self.layout.config.application_id))
+
+    @property
+    def has_rounds(self) -> bool:
+        """Whether records may have to wait for another round: something is read that is written, and is no edge."""
+        topology = self.layout.topology
+        written = {self.layout.topic_name(sink.topic) for sink in topology.sink_nodes if sink.topic is not None}
+        extracted = any(sink.topic_extractor is not None for sink in topology.sink_nodes)
+        return extracted or any(topic in written and topic not in self.layout.edges for topic in self.readers)
+
+
+def bounded_config(config: StreamsConfig) -> StreamsConfig:
+    """Returns settings with which results do not depend on how fast a task is: what is closed is emitted at once."""
+    return replace(config, emit_interval=timedelta(0))

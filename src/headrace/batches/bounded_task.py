@@ -1,0 +1,361 @@
+"""Task over bounded input: records in the order of their times, a commit per chunk, state in files of its own.
+
+Where chunks end makes no difference but to caches, which are flushed there: see ``headrace.batches.bounded_rows`` for
+the order of the rows that a task gets.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import msgspec
+
+from headrace.batches.bounded_rows import (
+    FIRST_MS,
+    ROUND_BITS,
+    BoundedJob,
+    InputRow,
+    RowKind,
+    ShuffleRow,
+    pack_headers,
+    unpack_headers,
+)
+from headrace.batches.live_task import unlogged_rows
+from headrace.batches.task_runner import FIRST_PARTITION
+from headrace.runtime.collector_pause import collector_paused
+from headrace.runtime.global_task import make_global_task
+from headrace.runtime.memory import pack_memory, unpack_memory
+from headrace.runtime.punctuation import NEVER
+from headrace.runtime.task import Task
+from headrace.state import Engine, MemoryEngine, OverlayEngine, StoreBuilder
+from headrace.state.changes import Changes
+from headrace.state.environment import DISK_ENGINES, Environment, disk_engine, open_environment
+from headrace.topics.log import Output, Raw, Topic
+from headrace.topics.spread import spread
+
+_PAGE_ROWS = 10_000
+
+
+class _Host:
+    """What a bounded task asks for: stores in files below a directory, a clock that stands still."""
+
+    def __init__(self, job: BoundedJob, directory: Path, tables: Mapping[str, Any]) -> None:
+        self._job = job
+        self._directory = directory
+        self._environments: dict[str, Environment] = {}
+        self._memory: dict[str, MemoryEngine] = {}
+        self.global_stores = tables
+
+    def now_ms(self) -> int:
+        return self._job.now_ms
+
+    def topic_name(self, topic: str) -> str:
+        return self._job.layout.topic_name(topic)
+
+    def partitions_of(self, topic: str) -> int:
+        # Topics that are only written have as many as the widest one that is read, unless the application says more.
+        partitions = self._job.layout.partitions
+        return partitions.get(topic) or max(partitions.values(), default=1)
+
+    def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:
+        return OverlayEngine(self._base(builder.name, disk_engine(builder, self._job.layout.config)))
+
+    def _base(self, name: str, kind: str | None) -> Engine:
+        for known in DISK_ENGINES:
+            if kind == known:
+                if kind not in self._environments:
+                    self._environments[kind] = open_environment(known, self._directory / known, self._job.layout.config)
+                return self._environments[kind].engine(name)
+        return self._memory.setdefault(name, MemoryEngine())
+
+    def fill(self, builder: StoreBuilder, rows: Mapping[bytes, bytes | None]) -> None:
+        """Writes rows of a store before its task is made."""
+        self._base(builder.name, disk_engine(builder, self._job.layout.config)).apply(Changes(rows=dict(rows)))
+
+    def close(self) -> None:
+        for environment in self._environments.values():
+            environment.close()
+
+
+class BoundedTask:
+    """One task, from its first record to its last."""
+
+    def __init__(self, job: BoundedJob, number: int, directory: Path, tables: Mapping[str, Any]) -> None:
+        self._job = job
+        self._number = number
+        self._place = job.layout.tasks[number]
+        self._topics = job.inputs(self._place)
+        self._directory = Path(mkdtemp(prefix=f"{self._place.name}-", dir=directory))
+        self._host = _Host(job, self._directory, tables)
+        layout, part = job.layout, job.layout.parts[self._place.id.subtopology]
+        self._builders = [layout.topology.store_builders[store] for store in part.state_stores]
+        self._nodes = [layout.topology.nodes[name] for name in part.nodes]
+        self._task: Task | None = None
+        self._memory: dict[str, Any] = {}
+        self._offsets = [0] * len(self._topics)
+        self._sequence = job.round << ROUND_BITS
+        self._sent_ms: dict[tuple[str, int], int] = {}
+        self._waiting: list[InputRow] = []
+        changelogs = {store: topic for store, topic in self._place.changelogs.items() if store in layout.changelogs}
+        self._changelogs = changelogs if job.logs_changes or job.logs_rows else {}
+
+    def take(self, rows: Sequence[InputRow]) -> Iterator[list[ShuffleRow]]:
+        """Takes rows that are next, and returns what the task has sent since, a list per commit."""
+        state = [row for row in rows if row[1] == RowKind.STATE]
+        if state:
+            self._restore(state)
+            rows = rows[len(state) :]
+        self._waiting += rows
+        while len(self._waiting) >= self._job.chunk_records:
+            chunk = self._waiting[: self._job.chunk_records]
+            del self._waiting[: self._job.chunk_records]
+            yield self._process(chunk)
+
+    def finish(self) -> Iterator[list[ShuffleRow]]:
+        """Processes what is left, and returns that and the state, if it is wanted."""
+        if self._waiting:
+            chunk, self._waiting = self._waiting, []
+            yield self._process(chunk)
+        task = self._opened()
+        if self._job.close_windows:
+            task.close_windows()
+            yield self._committed(task)
+        if self._job.logs_rows or self._job.keeps_state:
+            yield from self._state(task)
+
+    def _restore(self, rows: Sequence[InputRow]) -> None:
+        """Takes over what the task has left behind in the round before."""
+        for number, group in groupby(rows, key=itemgetter(2)):
+            pairs = {key or b"": value for _, _, _, _, key, value, _ in group}
+            if number < len(self._builders):
+                self._host.fill(self._builders[number], pairs)
+            else:
+                self._memory = unpack_memory(pairs[b""] or b"")
+                offsets = msgspec.msgpack.decode(pairs[b"offsets"] or b"", type=dict[str, int])
+                self._offsets = [offsets.get(topic, 0) for topic in self._topics]
+
+    def _opened(self) -> Task:
+        if self._task is None:
+            layout = self._job.layout
+            self._task = Task(
+                self._place.id,
+                self._nodes,
+                layout.topology.children,
+                self._builders,
+                layout.config,
+                self._host,
+                self._memory,
+            )
+            for source, topic, partition in self._place.inputs:
+                self._task.add_partition(source, topic, partition)
+        return self._task
+
+    def _process(self, rows: Sequence[InputRow]) -> list[ShuffleRow]:
+        task = self._opened()
+        with collector_paused():
+            parts: list[list[Raw]] = [[] for _ in self._topics]
+            offsets = self._offsets
+            for _, _, number, timestamp_ms, key, value, headers in rows:
+                parts[number].append((offsets[number], timestamp_ms, key, value, unpack_headers(headers)))
+                offsets[number] += 1
+            for topic, raws in zip(self._topics, parts, strict=True):
+                if raws:
+                    task.add_records(topic, self._place.id.partition, raws)
+            task.process_all()
+            task.commit()
+            return self._committed(task)
+
+    def _committed(self, task: Task) -> list[ShuffleRow]:
+        """Makes what was done final, and returns what was sent, and what versioned stores have changed.
+
+        A versioned store is restored from its changes in the order in which they came, other stores from their rows.
+        """
+        sent: list[ShuffleRow] = []
+        for topic, outputs in task.take_outputs():
+            self._send(topic, outputs, sent)
+        for name, engine in task.engines().items():
+            if self._job.logs_changes and self._needs_all(task, name):
+                self._log(task, name, engine.changes(), sent)
+            engine.commit()
+        return sent
+
+    def _needs_all(self, task: Task, store: str) -> bool:
+        return store in self._changelogs and task.stores[store].kind.startswith("versioned")
+
+    def _send(self, topic: str, outputs: Sequence[Output], sent: list[ShuffleRow]) -> None:
+        job = self._job
+        if topic not in job.internal:
+            sent += [self._output(RowKind.OUTPUT, topic, output) for output in outputs]
+        reader = job.readers.get(topic)
+        if reader is None:
+            return
+        kind = RowKind.INPUT if topic in job.layout.edges else RowKind.NEXT
+        sender = job.senders[self._place.id]
+        for partition, part in spread(Topic(topic, job.layout.partitions[topic]), outputs, FIRST_PARTITION):
+            number = job.numbers[reader, partition]
+            place = job.layout.tasks[number]
+            level, rank = place.level, job.inputs(place).index(topic)
+            newest_ms = self._sent_ms.get((topic, partition), FIRST_MS + 1)
+            for _, timestamp_ms, key, value, headers in part:
+                if timestamp_ms > newest_ms:
+                    newest_ms = timestamp_ms
+                self._sequence += 1
+                sent.append(
+                    ShuffleRow(
+                        kind,
+                        level,
+                        number,
+                        newest_ms,
+                        rank,
+                        sender,
+                        self._sequence,
+                        topic,
+                        partition,
+                        timestamp_ms,
+                        key,
+                        value,
+                        pack_headers(headers),
+                    )
+                )
+            self._sent_ms[topic, partition] = newest_ms
+
+    def _output(self, kind: RowKind, topic: str, output: Output) -> ShuffleRow:
+        partition, timestamp_ms, key, value, headers = output
+        self._sequence += 1
+        return ShuffleRow(
+            kind,
+            self._place.level,
+            self._number,
+            0,
+            0,
+            0,
+            self._sequence,
+            topic,
+            partition,
+            timestamp_ms,
+            key,
+            value,
+            pack_headers(headers),
+        )
+
+    def _log(self, task: Task, store: str, changes: Changes, sent: list[ShuffleRow]) -> None:
+        now_ms = max(task.state.stream_time_ms, 0)
+        outputs = task.stores[store].changelog_outputs(changes, self._place.id.partition, now_ms)
+        sent += [self._output(RowKind.CHANGELOG, self._changelogs[store], output) for output in outputs]
+
+    def _state(self, task: Task) -> Iterator[list[ShuffleRow]]:
+        memory = pack_memory(task.remember(), unlogged_rows(task, self._place))
+        if self._job.logs_rows:
+            for store in self._changelogs:
+                for page in () if self._needs_all(task, store) else _pages(task.engines()[store]):
+                    sent: list[ShuffleRow] = []
+                    self._log(task, store, Changes(rows=dict(page)), sent)
+                    yield sent
+            clock_ms = task.next_wall_clock_ms
+            yield [self._output(RowKind.MEMORY, "", (None, -1 if clock_ms == NEVER else clock_ms, None, memory, ()))]
+        if self._job.keeps_state:
+            for number, builder in enumerate(self._builders):
+                for page in _pages(task.engines()[builder.name]):
+                    yield [self._kept(number, key, value) for key, value in page]
+            offsets = msgspec.msgpack.encode(dict(zip(self._topics, self._offsets, strict=True)))
+            last = len(self._builders)
+            yield [self._kept(last, b"", memory), self._kept(last, b"offsets", offsets)]
+
+    def _kept(self, number: int, key: bytes, value: bytes) -> ShuffleRow:
+        self._sequence += 1
+        return ShuffleRow(
+            RowKind.STATE,
+            self._place.level,
+            self._number,
+            FIRST_MS,
+            number,
+            0,
+            self._sequence,
+            "",
+            None,
+            0,
+            key,
+            value,
+            None,
+        )
+
+    def close(self) -> None:
+        """Closes processors and stores, and deletes the files."""
+        try:
+            if self._task is not None:
+                self._task.close()
+        finally:
+            self._host.close()
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _pages(engine: OverlayEngine) -> Iterator[list[tuple[bytes, bytes]]]:
+    page: list[tuple[bytes, bytes]] = []
+    for row in engine.scan():
+        page.append(row)
+        if len(page) == _PAGE_ROWS:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+def run_tasks(job: BoundedJob, pages: Iterable[Sequence[InputRow]], directory: Path) -> Iterator[list[ShuffleRow]]:
+    """Runs the tasks whose rows come, one after the other; all rows of a task come together, sorted."""
+    tables: Mapping[str, Any] | None = None
+    task: BoundedTask | None = None
+    current = -1
+    try:
+        for page in pages:
+            for number, rows in groupby(page, key=itemgetter(0)):
+                if task is None or number != current:
+                    if task is not None:
+                        yield from task.finish()
+                        task.close()
+                        task = None
+                    if tables is None:
+                        tables = _global_stores(job, directory)
+                    task, current = BoundedTask(job, number, directory, tables), number
+                yield from task.take(list(rows))
+        if task is not None:
+            yield from task.finish()
+    finally:
+        if task is not None:
+            task.close()
+
+
+def _global_stores(job: BoundedJob, directory: Path) -> Mapping[str, Any]:
+    """Returns the global tables with everything that their topics have."""
+    layout = job.layout
+    # Files would be shared by tasks that close them.
+    made = make_global_task(layout.topology, layout.config, _GlobalHost(job))
+    if made is None:
+        return {}
+    for topic, raws in job.tables.items():
+        made.add_records(topic, 0, raws)
+    while made.process_one():
+        pass
+    made.commit()
+    made.take_outputs()
+    for engine in made.engines().values():
+        engine.commit()
+    return made.stores
+
+
+class _GlobalHost(_Host):
+    """Keeps global tables in memory."""
+
+    def __init__(self, job: BoundedJob) -> None:
+        super().__init__(job, Path(), {})
+
+    def partitions_of(self, topic: str) -> int:
+        return 1
+
+    def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:
+        return OverlayEngine(MemoryEngine())

@@ -1,0 +1,186 @@
+"""Levels of a backfill as stages on Spark: a shuffle of rows to tasks, a sort that spills, and the tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark import Broadcast, StorageLevel, cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headrace.batches.bounded_input import InputTopic
+from headrace.batches.bounded_rows import INPUT_COLUMNS, SORTED_BY, BoundedJob, InputRow, RowKind, ShuffleRow
+from headrace.batches.bounded_task import run_tasks
+from headrace.spark.input_rows import InputRows, RecordReader, record_columns
+from headrace.spark.shipping import pack
+from headrace.topics.log import Output
+
+_FIELDS = {
+    "kind": ("int", pa.int32()),
+    "level": ("int", pa.int32()),
+    "task": ("int", pa.int32()),
+    "time": ("long", pa.int64()),
+    "input": ("int", pa.int32()),
+    "sender": ("int", pa.int32()),
+    "sequence": ("long", pa.int64()),
+    "topic": ("string", pa.string()),
+    "partition": ("int", pa.int32()),
+    "timestamp": ("long", pa.int64()),
+    "key": ("binary", pa.binary()),
+    "value": ("binary", pa.binary()),
+    "headers": ("binary", pa.binary()),
+}
+SCHEMA = ", ".join(f"{name} {kind}" for name, (kind, _) in _FIELDS.items())
+_ARROW = pa.schema([(name, kind) for name, (_, kind) in _FIELDS.items()])
+_BATCH_ROWS = 10_000
+
+
+class Frame(NamedTuple):
+    """Shuffle rows as a data frame; those of an input topic are all for one level."""
+
+    rows: DataFrame
+    level: int | None = None
+
+
+class FrameShuffle:
+    """Shuffles data frames, and runs tasks in Spark's; see ``headrace.batches.bounded_run.Shuffle``."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._kept: list[DataFrame] = []
+        self._shipped: dict[int, Broadcast[bytes]] = {}
+        self._empty = spark.createDataFrame([], SCHEMA)
+
+    def input(self, job: BoundedJob, topic: str, given: InputRows) -> Frame:
+        """Returns the rows of a data frame as records of a topic, on their way to tasks."""
+        selected, rows = record_columns(topic, given)
+        reader = RecordReader(topic, rows, job.layout.topology, job.layout.config)
+        stage = _InputStage(self._ship(job), topic, pack(reader))
+        frame = selected.mapInArrow(stage, SCHEMA)
+        return Frame(frame, job.layout.tasks[job.numbers[job.readers[topic], 0]].level)
+
+    def records(self, job: BoundedJob, topic: str, given: InputRows) -> list[Output]:
+        """Returns the rows of a data frame as records, in this process: those of a global table."""
+        selected, rows = record_columns(topic, given)
+        reader = RecordReader(topic, rows, job.layout.topology, job.layout.config)
+        batches = selected.toArrow().to_batches()
+        return [record for _, record in sorted(chain.from_iterable(map(reader.read, batches)), key=_place)]
+
+    def select(self, several: Sequence[Frame], kinds: Iterable[RowKind], level: int) -> Frame:
+        wanted = [int(kind) for kind in kinds]
+        found = self._empty
+        for rows, own in several:
+            if own is None:
+                part = rows.filter(F.col("kind").isin(wanted) & (F.col("level") == level))
+            elif own == level:
+                part = rows
+            else:
+                continue
+            found = part if found is self._empty else found.unionAll(part)
+        return Frame(found)
+
+    def merge(self, first: Frame, second: Frame) -> Frame:
+        return Frame(second.rows if first.rows is self._empty else first.rows.unionAll(second.rows))
+
+    def run(self, job: BoundedJob, level: int, rows: Frame) -> Frame:
+        tasks = sum(place.level == level for place in job.layout.tasks)
+        if tasks == 0:
+            return Frame(self._empty)
+        # The numbers of a level's tasks follow each other, so each task has a partition of its own.
+        shuffled = rows.rows.repartitionById(tasks, "task").sortWithinPartitions(*SORTED_BY)
+        done = shuffled.select(*INPUT_COLUMNS).mapInArrow(_TaskStage(self._ship(job)), SCHEMA)
+        done = done.persist(StorageLevel.DISK_ONLY)
+        self._kept.append(done)
+        return Frame(done)
+
+    def has_next(self, several: Sequence[Frame]) -> bool:
+        return any(not frame.rows.filter(F.col("kind") == int(RowKind.NEXT)).isEmpty() for frame in several)
+
+    def _ship(self, job: BoundedJob) -> Broadcast[bytes]:
+        if id(job) not in self._shipped:
+            self._shipped[id(job)] = self._spark.sparkContext.broadcast(pack(job))
+        return self._shipped[id(job)]
+
+    def close(self) -> None:
+        """Deletes what was kept on disk."""
+        while self._kept:
+            self._kept.pop().unpersist()
+        while self._shipped:
+            self._shipped.popitem()[1].unpersist()
+
+
+def _place(pair: tuple[int, Output]) -> int:
+    return pair[0]
+
+
+class _InputStage:
+    """Makes shuffle rows of the rows of a data frame, on a worker."""
+
+    def __init__(self, job: Broadcast[bytes], topic: str, reader: bytes) -> None:
+        self._job = job
+        self._topic = topic
+        self._reader = reader
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        as_row = InputTopic(_unpacked(self._job.value), self._topic).row
+        read = cloudpickle.loads(self._reader).read
+        for batch in batches:
+            if len(batch):
+                yield _batch([as_row(number, *record) for number, record in read(batch)])
+
+
+class _TaskStage:
+    """Runs tasks on a worker."""
+
+    def __init__(self, job: Broadcast[bytes]) -> None:
+        self._job = job
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Spark cleans its own directories up, also after a worker that was killed.
+        below = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+        with TemporaryDirectory(prefix="headrace-backfill-", dir=below) as directory:
+            for rows in run_tasks(_unpacked(self._job.value), map(_input_rows, batches), Path(directory)):
+                for start in range(0, len(rows), _BATCH_ROWS):
+                    yield _batch(rows[start : start + _BATCH_ROWS])
+
+
+def _input_rows(batch: pa.RecordBatch) -> list[InputRow]:
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def _batch(rows: Sequence[ShuffleRow]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, _ARROW.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def local_rows(rows: DataFrame) -> Iterator[ShuffleRow]:
+    """Returns the rows of a data frame in this process, one partition after the other.
+
+    They come as batches in a column of bytes: row by row they would take many times as long.
+    """
+    for row in rows.mapInArrow(_as_blobs, "data binary").toLocalIterator(prefetchPartitions=True):
+        with pa.ipc.open_stream(row.data) as stream:
+            for batch in stream:
+                yield from map(ShuffleRow._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def _as_blobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["data"])
+
+
+# Any: what was packed is known to who unpacks it.
+@lru_cache(maxsize=2)
+def _unpacked(data: bytes) -> Any:
+    return cloudpickle.loads(data)

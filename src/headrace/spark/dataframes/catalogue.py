@@ -1,0 +1,95 @@
+"""Tables and streams of a SQL server, asked over HTTP."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, StringType, StructType
+
+from headrace.errors import ConfigError, LogError, describe_value
+from headrace.sql.schema import Column
+from headrace.sql.source_json import ReadableSource
+
+_PATH = "/headrace/sources"
+_TIMEOUT_S = 30.0
+_COLUMN = StructType().add("name", StringType()).add("type", StringType())
+_LIST = (
+    StructType()
+    .add("name", StringType())
+    .add("topic", StringType())
+    .add("key_format", StringType())
+    .add("value_format", StringType())
+    .add("window", StringType())
+    .add("key_columns", ArrayType(_COLUMN))
+    .add("value_columns", ArrayType(_COLUMN))
+    .add("statement", StringType())
+)
+
+
+@dataclass(frozen=True)
+class ServerSources:
+    """What a server has said."""
+
+    log: Mapping[str, str]
+    """Settings that name its log."""
+    sources: Mapping[str, ReadableSource]
+    """By name."""
+
+
+def tables(spark: SparkSession, *, server: str, token: str | None = None, user: str | None = None) -> DataFrame:
+    """Returns the tables of a SQL server: name, topic, formats, window, columns of key and value, and statement.
+
+    Each can be read with ``spark.read.format("headrace").option("server", server).option("table", name).load()``.
+    ``token``, or ``user`` as ``name:password``, is for a server that wants to know who asks.
+
+    >>> tables(None, server="shop")
+    Traceback (most recent call last):
+    ...
+    headrace.errors.ConfigError: the address of a SQL server must be such as http://localhost:8088; found str 'shop'
+    """
+    found = fetch_sources(server, token=token, user=user).sources.values()
+    rows = [_row(source) for source in found if source.definition.is_table]
+    return spark.createDataFrame(rows, _LIST)
+
+
+def _row(source: ReadableSource) -> tuple[Any, ...]:
+    table = source.definition
+    window = None if table.window is None else table.window.kind
+    keys, values = map(_columns, (table.schema.key, table.schema.value))
+    return table.name, table.topic, table.key_format, table.value_format, window, keys, values, table.text
+
+
+def _columns(columns: tuple[Column, ...]) -> list[tuple[str, str]]:
+    return [(each.name, str(each.type)) for each in columns]
+
+
+def fetch_sources(server: str, *, token: str | None = None, user: str | None = None) -> ServerSources:
+    """Asks a server for its streams and tables."""
+    if urlsplit(server).scheme not in ("http", "https"):
+        message = f"the address of a SQL server must be such as http://localhost:8088; found {describe_value(server)}"
+        raise ConfigError(message)
+    headers = {"Accept": "application/json"}
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token}"
+    elif user is not None:
+        headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
+    try:
+        with urlopen(Request(server.rstrip("/") + _PATH, headers=headers), timeout=_TIMEOUT_S) as answer:
+            found = json.load(answer)
+    except HTTPError as error:
+        remedy = "give a token or a user" if error.code == 401 else "is it a SQL server of Headrace?"
+        message = f"the SQL server at {server} does not tell its tables: {error.code} {error.reason}; {remedy}"
+        raise LogError(message) from error
+    except (URLError, TimeoutError, ValueError) as error:
+        message = f"the SQL server at {server} cannot be asked for its tables: {error}; is it running there?"
+        raise LogError(message) from error
+    sources = (ReadableSource.from_json(each) for each in found["sources"])
+    return ServerSources(found["log"], {each.definition.name: each for each in sources})

@@ -1,0 +1,191 @@
+"""Rows of data frames as records: by the columns that topics have, or by others and the serdes of a topology."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DateType, IntegralType, TimestampNTZType, TimestampType
+
+from headrace.config import StreamsConfig
+from headrace.errors import ConfigError, did_you_mean
+from headrace.runtime.serde_defaults import key_serde, value_serde, writer
+from headrace.topics.log import Headers, Output, TopicPartition
+from headrace.topology.nodes import SourceNode
+from headrace.topology.topology import Topology
+
+Columns: TypeAlias = "str | Sequence[str] | Callable[[dict[str, Any]], Any] | None"
+"""A column, several of them as a dict, or a function that gets all columns as a dict."""
+
+_OWN = ("timestamp", "headers", "partition", "offset")
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputRows:
+    """A data frame whose rows are the records of an input topic.
+
+    A frame that has the columns ``key``, ``value`` and ``timestamp``, as topics have, needs nothing else. Columns of
+    type binary are taken as they are; anything else is written by the serdes with which the topology reads the topic.
+    """
+
+    rows: DataFrame
+    key: Columns = None
+    """Default: the column ``key``, or no key."""
+    value: Columns = None
+    """Default: the column ``value``, or all columns but those of time, headers, partition and offset, as a dict."""
+    timestamp: str | None = None
+    """Milliseconds, or a timestamp, or a date. Default: the column ``timestamp``."""
+    headers: str | None = None
+    """An array of structs of a text and bytes, as Spark's Kafka source has it. Default: the column ``headers``."""
+    partition: str | None = None
+    """The partition of a record that is not where its key belongs. Default: the column ``partition``."""
+    offset: str | None = None
+    """Decides the order of records of the same time. Default: the column ``offset``, or the order of the rows."""
+
+    def resolved(self, topic: str) -> InputRows:
+        """Returns this with the columns that the frame has, or says which it has not."""
+        known = self.rows.columns
+        found: dict[str, Any] = {name: getattr(self, name) or (name if name in known else None) for name in _OWN}
+        if found["timestamp"] is None:
+            message = (
+                f"backfill: the rows of '{topic}' need a time; there is no column 'timestamp' among {', '.join(known)}"
+                f"; say which it is: InputRows(rows=…, timestamp='…')"
+            )
+            raise ConfigError(message)
+        key = self.key if self.key is not None else ("key" if "key" in known else None)
+        value = self.value
+        if value is None:
+            rest = [name for name in known if name not in found.values()]
+            value = "value" if "value" in known else rest
+        for part in (*found.values(), *_named(key), *_named(value)):
+            if part is not None and part not in known:
+                message = f"backfill: the rows of '{topic}' have no column '{part}'{did_you_mean(part, known)}"
+                raise ConfigError(message)
+        return InputRows(rows=self.rows, key=key, value=value, **found)
+
+    def before(self, topic: str, cut: int | Mapping[TopicPartition, int]) -> InputRows:
+        """Returns the rows before a time, or, if they name their partitions and offsets, before offsets."""
+        rows = self.resolved(topic)
+        if not isinstance(cut, Mapping):
+            kept = _milliseconds(rows.rows, topic, str(rows.timestamp)) < cut
+        elif rows.partition is None or rows.offset is None:
+            # Only who made the frame knows what is in it.
+            return rows
+        else:
+            partition, offset = F.col(_quoted(rows.partition)), F.col(_quoted(rows.offset))
+            kept = F.lit(False)  # noqa: FBT003 - a value
+            for (name, number), at in cut.items():
+                if name == topic:
+                    kept |= (partition == number) & (offset < at)
+        return replace(rows, rows=rows.rows.filter(kept))
+
+
+def _named(columns: Columns) -> Sequence[str]:
+    if columns is None or callable(columns):
+        return ()
+    return (columns,) if isinstance(columns, str) else columns
+
+
+def record_columns(topic: str, given: InputRows) -> tuple[DataFrame, InputRows]:
+    """Returns the columns that records are made of, and the names of those that keys and values need.
+
+    First come time in milliseconds, order, partition and headers. Names are not those of the frame, which may be any.
+    """
+    rows = given.resolved(topic)
+    frame = rows.rows
+    order = F.monotonically_increasing_id() if rows.offset is None else F.col(_quoted(rows.offset)).cast("long")
+    no_partition: Column = F.lit(None)
+    no_headers: Column = F.lit(None)
+    selected = frame.select(
+        _milliseconds(frame, topic, str(rows.timestamp)).alias("time"),
+        order.alias("order"),
+        (no_partition if rows.partition is None else F.col(_quoted(rows.partition))).cast("int").alias("partition"),
+        (
+            no_headers.cast("array<struct<key:string,value:binary>>")
+            if rows.headers is None
+            else F.col(_quoted(_checked_headers(frame, topic, rows.headers)))
+        ).alias("headers"),
+        *(F.col(_quoted(name)).alias(f"column{place}") for place, name in enumerate(_needed(rows))),
+    )
+    return selected, rows
+
+
+def _needed(rows: InputRows) -> list[str]:
+    """Returns the columns that keys and values are made of."""
+    if callable(rows.key) or callable(rows.value):
+        return list(rows.rows.columns)
+    return list(dict.fromkeys((*_named(rows.key), *_named(rows.value))))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _milliseconds(frame: DataFrame, topic: str, name: str) -> Column:
+    kind = frame.schema[name].dataType
+    column = F.col(_quoted(name))
+    if isinstance(kind, IntegralType):
+        return column.cast("long")
+    if isinstance(kind, TimestampType | TimestampNTZType | DateType):
+        return F.unix_millis(column.cast("timestamp"))
+    message = (
+        f"backfill: the time of '{topic}' must be a timestamp, a date, or milliseconds as a whole number; column "
+        f"'{name}' is of type {kind.simpleString()}; cast it"
+    )
+    raise ConfigError(message)
+
+
+def _checked_headers(frame: DataFrame, topic: str, name: str) -> str:
+    kind = frame.schema[name].dataType
+    if not isinstance(kind, ArrayType):
+        message = (
+            f"backfill: the headers of '{topic}' must be an array of structs of a text and bytes; column '{name}' is "
+            f"of type {kind.simpleString()}"
+        )
+        raise ConfigError(message)
+    return name
+
+
+class RecordReader:
+    """Makes records of Arrow batches that ``record_columns`` has selected; it travels to the workers."""
+
+    def __init__(self, topic: str, rows: InputRows, topology: Topology, config: StreamsConfig) -> None:
+        table = topology.global_store_for(topic)
+        node = topology.source_for(topic) if table is None else topology.nodes[table.source]
+        assert isinstance(node, SourceNode), "the topic is one that is read"
+        self._topic = topic
+        self._serdes = key_serde(node.key_serde, config), value_serde(node.value_serde, config)
+        self._key, self._value = rows.key, rows.value
+        self._names = _needed(rows)
+
+    def read(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Output]]:
+        """Returns the records of a batch, each with its place in the order."""
+        times, order, partitions, headers, *parts = batch.columns
+        columns = dict(zip(self._names, parts, strict=True))
+        packed = [()] * len(batch) if headers.null_count == len(batch) else map(_headers, headers.to_pylist())
+        keys = [None] * len(batch) if self._key is None else self._part(columns, self._key, is_key=True)
+        values = self._part(columns, self._value, is_key=False)
+        records = zip(partitions.to_pylist(), times.to_pylist(), keys, values, packed, strict=True)
+        yield from zip(order.to_pylist(), records, strict=True)
+
+    def _part(self, columns: dict[str, pa.Array], part: Columns, *, is_key: bool) -> Sequence[bytes | None]:
+        if isinstance(part, str):
+            objects: Sequence[Any] = columns[part].to_pylist()
+            if pa.types.is_binary(columns[part].type) or pa.types.is_large_binary(columns[part].type):
+                return objects
+        else:
+            names = list(columns) if part is None or callable(part) else list(part)
+            lists = [columns[name].to_pylist() for name in names]
+            objects = [dict(zip(names, each, strict=True)) for each in zip(*lists, strict=True)]
+            if callable(part):
+                objects = [part(each) for each in objects]
+        write = writer(self._serdes[0 if is_key else 1], self._topic, is_key=is_key)
+        return [None if each is None else write(each) for each in objects]
+
+
+def _headers(found: Sequence[dict[str, Any]] | None) -> Headers:
+    return tuple((each["key"], each["value"]) for each in found or ())

@@ -1,0 +1,46 @@
+"""Append in one transaction: readers of committed records see all of it, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from zlib import crc32
+
+from confluent_kafka import KafkaException
+
+from headrace.topics.kafka.clients import Clients
+from headrace.topics.kafka.producing import Delivery, flush, produce
+from headrace.topics.log import Output, Topic, Written
+from headrace.topics.spread import Sticky, spread
+
+_TIMEOUT_MS = 900_000
+"""As long as brokers allow unless they are told otherwise: the rows are still being made while it is open."""
+
+
+def append_in_transaction(
+    clients: Clients,
+    find_topic: Callable[[str], Topic],
+    topic: str,
+    records: Iterable[Sequence[Output]],
+    transactional_id: str,
+) -> Written:
+    """Writes records in one transaction; another producer of the same id is fenced, and what it has open is over."""
+    delivery, sticky = Delivery(), Sticky(crc32(transactional_id.encode()))
+    producer = clients.new_producer(transactional_id, {"transaction.timeout.ms": _TIMEOUT_MS})
+    with clients.telling(f"writing to topic '{topic}'"):
+        # Asked before it has found a broker, it would look for one again only half a second later.
+        producer.list_topics(topic, clients.patience_s)
+        producer.init_transactions(clients.patience_s)
+        producer.begin_transaction()
+        try:
+            for outputs in records:
+                for partition, part in spread(find_topic(topic), outputs, sticky):
+                    produce(producer, topic, partition, part, delivery, every=False)
+            flush(producer, delivery, clients.patience_s)
+            producer.commit_transaction(clients.patience_s)
+        except BaseException:
+            # If it does not succeed either, the brokers end the transaction when its time is over.
+            with suppress(KafkaException):
+                producer.abort_transaction(clients.patience_s)
+            raise
+    return {partition: bounds for (_, partition), bounds in sorted(delivery.bounds.items())}

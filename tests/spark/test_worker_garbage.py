@@ -1,0 +1,52 @@
+"""Garbage of a worker is found after tasks, and what lives on is not walked through again."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from headrace.spark.worker_garbage import WorkerGarbage
+
+
+class Knot:
+    """Refers to itself, so that only the collector can free it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def _sight() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+def test_new_garbage_is_collected() -> None:
+    garbage = WorkerGarbage()
+    gone = weakref.ref(Knot())
+    garbage.collect()
+    assert gone() is None
+
+
+def test_what_lives_on_is_out_of_sight() -> None:
+    garbage, rows = WorkerGarbage(), [[number] for number in range(100)]
+    garbage.collect()
+    seen = {id(each) for each in gc.get_objects()}
+    assert not any(id(row) in seen for row in rows)
+
+
+def test_what_becomes_garbage_later_is_collected_in_the_end() -> None:
+    now = 0.0
+    garbage = WorkerGarbage(lambda: now)
+    knot = Knot()
+    gone = weakref.ref(knot)
+    garbage.collect()
+    del knot
+    garbage.collect()
+    assert gone() is not None
+    now = 3600.0
+    garbage.collect()
+    assert gone() is None
