@@ -95,6 +95,7 @@ from headrace.record import (
     ValueAndTimestamp,
     VersionedRecord,
     WithKey,
+    has_value,
     with_key,
 )
 from headrace.serdes import Serde, Serdes
@@ -278,5 +279,6 @@ __all__ = [
     "Windows",
     "WithKey",
     "dead_letter",
+    "has_value",
     "with_key",
 ]

@@ -141,7 +141,7 @@ class StreamsConfig:
     commit_interval: timedelta | None = setting(None, "commit.interval.ms", Kind.DURATION, minimum=0, optional=True)
     """From the start of one micro-batch to that of the next, with little input. A backlog does not wait.
 
-    None: 30 ms from the end of one to the start of the next.
+    None: 35 to 60 ms from the end of one to the start of the next.
     Kafka Streams' own defaults are 100 ms, and 30 s with ``at_least_once``.
     """
     poll: timedelta = setting(timedelta(milliseconds=100), "poll.ms", Kind.DURATION, minimum=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -329,6 +330,29 @@ def did_you_mean(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -
     """
     matches = get_close_matches(name, list(candidates), n=1, cutoff=cutoff)
     return f"; did you mean '{matches[0]}'?" if matches else ""
+
+
+_SERDE_SAID = re.compile(r"(cannot be (?:read|written)[^:]*): .*", re.DOTALL)
+
+
+def without_quotes(error: BaseException) -> str:
+    """Returns the message of an error for a log: what its causes say may quote a record, so their types stand for them.
+
+    >>> cause = ValueError("alice has no number")
+    >>> error = ProcessingError(f"node 'parse' failed: {cause!r}; raised in parse")
+    >>> error.__cause__ = cause
+    >>> without_quotes(error)
+    "node 'parse' failed: ValueError; raised in parse"
+    """
+    text, cause = str(error), error.__cause__
+    while cause is not None:
+        for said in (repr(cause), str(cause)):
+            text = text.replace(said, type(cause).__name__) if said else text
+        if isinstance(cause, SerializationError | DeserializationError):
+            # What it says may have been shortened on its way.
+            text = _SERDE_SAID.sub(rf"\1: {type(cause).__name__}", text)
+        cause = cause.__cause__
+    return text
 
 
 def describe_value(value: Any, limit: int = 60) -> str:

@@ -20,6 +20,7 @@ __all__ = [
     "EMPTY_HEADERS",
     "Change",
     "FixedKeyRecord",
+    "HasValue",
     "Headers",
     "KeyValue",
     "Record",
@@ -28,6 +29,7 @@ __all__ = [
     "VersionedRecord",
     "Windowed",
     "WithKey",
+    "has_value",
     "with_key",
 ]
 
@@ -271,6 +273,22 @@ class VersionedRecord(Generic[V]):
     """When the version became valid."""
     valid_to_ms: int | None = None
     """When the next version replaced it; None if it is the latest."""
+
+
+@dataclass(frozen=True)
+class HasValue:
+    """Type of ``has_value``, by which type checkers know that no value is None behind a filter.
+
+    >>> HasValue()("a", 1)
+    True
+    """
+
+    def __call__(self, key: Any, value: Any) -> bool:
+        return value is not None
+
+
+has_value = HasValue()
+"""Predicate for ``filter``: keeps the records whose value is not None. Type checkers narrow ``V | None`` to ``V``."""
 
 
 @dataclass(frozen=True)

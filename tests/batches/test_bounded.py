@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +15,21 @@ from hypothesis import strategies as st
 
 from golden_cases.case import Case, case_lines, left_out, load_functions, parse
 from golden_cases.compare import optimizations, variant
-from headrace import StreamsConfig, Topology, TopologyTestDriver
+from headrace import (
+    BufferConfig,
+    EmitStrategy,
+    JoinWindows,
+    Serdes,
+    SessionWindows,
+    SlidingWindows,
+    StreamJoined,
+    StreamsBuilder,
+    StreamsConfig,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    TopologyTestDriver,
+)
 from headrace.batches.bounded_input import bounded_layout, global_topics, sort_time
 from headrace.batches.bounded_rows import BoundedJob, bounded_config, unpack_headers
 from headrace.batches.bounded_run import outputs_of, run_lists
@@ -25,6 +41,8 @@ Inputs = Mapping[str, Sequence[Output]]
 Record = tuple[int, bytes | None, Headers]
 ByKey = dict[tuple[str, bytes | None], list[Record]]
 ALL_AT_ONCE = 1_000_000
+STRING = Serdes.string()
+TEN = timedelta(milliseconds=10)
 
 
 def in_time_order(topology: Topology, config: StreamsConfig, inputs: Inputs) -> dict[str, list[Output]]:
@@ -32,8 +50,9 @@ def in_time_order(topology: Topology, config: StreamsConfig, inputs: Inputs) -> 
     layout = bounded_layout(topology, config, inputs, 1)
     times = {topic: sort_time(layout, topic) for topic in inputs if topic not in global_topics(topology)}
     return {
-        topic: sorted(records, key=lambda record: times[topic](*record[1:]) if topic in times else record[1])
+        topic: sorted(records, key=lambda record: record[1] if time_of is None else time_of(*record[1:]))
         for topic, records in inputs.items()
+        for time_of in [times.get(topic)]
     }
 
 
@@ -137,3 +156,70 @@ def test_golden_scenarios_give_what_the_driver_gives() -> None:
                     different[case["id"], optimization, chunk] = (wanted, got)
     assert different == {}
     assert compared >= 228
+
+
+def closed(build: Callable[[StreamsBuilder], Any], **inputs: Sequence[tuple[str, str, int]]) -> list[tuple[str, str]]:
+    """Returns keys and values that come out at the end, besides those that come without it."""
+    config = StreamsConfig.of(
+        {"default.key.serde": STRING, "default.value.serde": STRING, "statestore.cache.max.bytes": 0}
+    )
+    builder = StreamsBuilder(config)
+    build(builder)
+    topology, found = builder.build(config), []
+    records: dict[str, list[Output]] = {
+        topic: [(None, time_ms, key.encode(), value.encode(), ()) for key, value, time_ms in rows]
+        for topic, rows in inputs.items()
+    }
+    layout = bounded_layout(topology, bounded_config(config), list(records), 1)
+    for close in (False, True):
+        with TemporaryDirectory() as directory:
+            rows = run_lists(BoundedJob(layout, 0, ALL_AT_ONCE, close_windows=close), records, Path(directory))
+        found.append([((row.key or b"").decode(), (row.value or b"").decode()) for row in rows])
+    assert found[1][: len(found[0])] == found[0]
+    return found[1][len(found[0]) :]
+
+
+def printed(windowed: Any, _value: Any) -> str:
+    return f"{windowed.key}@{windowed.window.start_ms}"
+
+
+@pytest.mark.parametrize(
+    ("windows", "wanted"),
+    [
+        (TimeWindows.of_size_and_grace(TEN, TEN), [("a@0", "1"), ("a@10", "1"), ("b@10", "1")]),
+        (SessionWindows.of_inactivity_gap_and_grace(TEN, TEN), [("a@1", "2"), ("b@15", "1")]),
+        (
+            SlidingWindows.of_time_difference_and_grace(TEN, TEN),
+            [("a@0", "1"), ("a@1", "2"), ("a@2", "1"), ("b@5", "1")],
+        ),
+    ],
+    ids=["time", "session", "sliding"],
+)
+def test_windows_that_emit_on_close_are_closed_at_the_end(windows: Any, wanted: list[tuple[str, str]]) -> None:
+    def build(builder: StreamsBuilder) -> None:
+        grouped = builder.stream("in").group_by_key().windowed_by(windows)
+        counts = grouped.emit_strategy(EmitStrategy.on_window_close()).count()
+        counts.to_stream(printed).map_values(str).to("out")
+
+    found = closed(build, **{"in": [("a", "x", 1), ("a", "x", 11), ("b", "x", 15)]})
+    assert sorted(found) == wanted
+
+
+def test_suppressed_rows_come_out_at_the_end() -> None:
+    def build(builder: StreamsBuilder) -> None:
+        counts = builder.stream("in").group_by_key().count().map_values(str)
+        counts.suppress(Suppressed.until_time_limit(TEN, BufferConfig.unbounded())).to_stream().to("out")
+
+    found = closed(build, **{"in": [("a", "x", 1), ("b", "x", 2), ("a", "x", 3), ("c", "x", 20)]})
+    assert found == [("c", "1")]
+
+
+def test_records_without_a_partner_come_out_at_the_end() -> None:
+    def build(builder: StreamsBuilder) -> None:
+        windows = JoinWindows.of_time_difference_and_grace(TEN, TEN)
+        joined: StreamJoined[Any, Any, Any] = StreamJoined(STRING, STRING, STRING)
+        left, right = builder.stream("left"), builder.stream("right")
+        left.outer_join(right, lambda one, other: f"{one}+{other}", windows=windows, joined=joined).to("out")
+
+    found = closed(build, left=[("a", "l1", 1), ("b", "l2", 90)], right=[("a", "r1", 2), ("c", "r2", 95)])
+    assert sorted(found) == [("b", "l2+None"), ("c", "None+r2")]

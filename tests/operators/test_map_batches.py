@@ -270,7 +270,7 @@ def test_a_table_says_how_to_get_there() -> None:
 
 def test_describe_names_the_node() -> None:
     builder = StreamsBuilder()
-    builder.stream("in").map_batches(len).map_batches(len, name="score").to("out")
+    builder.stream("in").map_batches(_many).map_batches(_many, name="score").to("out")
     described = str(builder.build().describe())
     assert "Processor: KSTREAM-MAPBATCHES-0000000001 (stores: [])\n      --> score" in described
 
@@ -383,6 +383,10 @@ def _punctuation_that_a_record_schedules(builder: StreamsBuilder, mapped: Mapped
     mapped(builder.stream("orders")).merge(builder.stream("users")).process(Rescheduling).to("out")
 
 
+def _punctuation_between_records_that_are_left_out(builder: StreamsBuilder, mapped: Mapped) -> None:
+    mapped(builder.stream("orders").filter(lambda key, value: value % 5 == 1)).process(Rescheduling).to("out")
+
+
 def _time_to_live(builder: StreamsBuilder, mapped: Mapped) -> None:
     kept: Materialized[Any, Any] = Materialized("kept", ttl=timedelta(milliseconds=15))
     table = mapped(builder.stream("orders")).merge(builder.stream("users")).to_table(kept)
@@ -418,6 +422,7 @@ CASES = [
     _one_behind_the_other,
     _punctuation,
     _punctuation_that_a_record_schedules,
+    _punctuation_between_records_that_are_left_out,
     _time_to_live,
 ]
 RECORDS: list[Given] = [
@@ -460,6 +465,15 @@ def test_the_result_is_that_of_map_values(
     found = result(lambda stream: stream.map_batches(_many, max_records=max_records))
     assert found == wanted
     assert wanted, "a case without results shows nothing"
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_a_punctuation_that_the_last_record_schedules_is_called_for_it(batched: bool) -> None:  # noqa: FBT001 - pytest
+    def build(builder: StreamsBuilder) -> None:
+        _punctuation_that_a_record_schedules(builder, lambda stream: stream.map_batches(_many))
+
+    rows = _run(build, [("orders", "a", 1, 30)], batched=batched)
+    assert rows == [("a", [101, 30, "orders", 0], 30), ("seen", [1, 30], 30)]
 
 
 def test_tables_that_are_looked_up_above_do_not_cut_batches() -> None:

@@ -19,7 +19,7 @@ from headrace.topology.topology import Topology
 from tests.simulation import patches
 from tests.simulation.cluster import Driver, Machines
 from tests.simulation.disk import Disk
-from tests.simulation.invariants import Violation, check_outputs
+from tests.simulation.invariants import Violation, check_outputs, check_table
 from tests.simulation.program import APPLICATION, DROPPED, LOOPED, PARTITIONS, TICKS, WRITTEN, topology
 from tests.simulation.rules import Switch
 from tests.simulation.scheduler import HistoryStuckError, Process, Rates, Scheduler
@@ -73,6 +73,8 @@ class Setup:
     standbys: float = 0.0
     """That a worker keeps a standby copy of a task, or lets it go, after a batch."""
     run_behind_failures: bool = False
+    table: bool = False
+    """Whether the input is kept as a table."""
 
     @classmethod
     def of(cls, seed: int) -> Setup:
@@ -115,12 +117,13 @@ class Setup:
             compaction=sometimes(0.6, 0.5),
             recreates=rng.random() < 0.3,
             standbys=sometimes(0.7, 0.5),
+            table=rng.random() < 0.4,
         )
 
     def with_switch(self, switch: Switch) -> Setup:
         """Returns the setup in which a rule that is not kept shows sooner."""
         rates = replace(self.rates, **{n: max(v, getattr(self.rates, n)) for n, v in switch.rates.items()})
-        return replace(self, rates=rates, standbys=0.0, **switch.setup)
+        return replace(self, rates=rates, **{"standbys": 0.0, "table": False, **switch.setup})
 
 
 class History(ABC):
@@ -137,6 +140,9 @@ class History(ABC):
         self.drivers: list[Driver] = []
         self.written: list[tuple[str, str]] = []
         """Kind and id of all records of the input."""
+        self._previous: dict[str, str | None] = {}
+        """The record of the same key that was written before, by id."""
+        self._last: dict[str, str] = {}
         self.boundaries: list[Mapping[tuple[str, int], int]] = [{}]
         """Ends of the outputs at the beginning, and when a reset was finished."""
         self._disks = [Disk() for _ in range(1 if setup.shared_disk else 3)]
@@ -244,7 +250,11 @@ class History(ABC):
         scheduler.note(None, "---- calm")
         scheduler.resume_all()
         # A reset that was interrupted has to be finished.
+        before = len(self._resets)
         while self.is_unfinished() or self._is_resetting:
+            if len(self._resets) - before > _STARTS:
+                message = f"a reset does not come to its end; {self.describe()}"
+                raise Violation(message)
             if not self._is_resetting:
                 self._start_reset()
             scheduler.sleep(0.5)
@@ -289,6 +299,7 @@ class History(ABC):
     def _write(self, key: str, kind: str, id_: str) -> None:
         data = key.encode()
         self.written.append((kind, id_))
+        self._previous[id_], self._last[key] = self._last.get(key), id_
         self.append(partition_for(data, PARTITIONS), data, orjson.dumps({"kind": kind, "id": id_, "hop": 0}))
 
     def _start_driver(self) -> None:
@@ -311,7 +322,7 @@ class History(ABC):
             standbys=setup.standbys,
             decide=self.decide if setup.driver_decides else None,
         )
-        number, program = len(self.drivers), topology(in_memory=setup.in_memory)
+        number, program = len(self.drivers), topology(in_memory=setup.in_memory, table=setup.table)
         self.drivers.append(
             Driver(self.scheduler, number, program, config, machines, self.open_log, self.prepare, self.check_started)
         )
@@ -361,6 +372,8 @@ class History(ABC):
                 for topic in OUTPUTS
             }
             check_outputs(outputs, None if ends else self.written, None if ends else self._stores())
+            if self.setup.table:
+                check_table(outputs["first-out"], self._previous)
         self.check_progress()
 
     def _stores(self) -> dict[str, dict[str, str]]:

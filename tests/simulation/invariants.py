@@ -59,6 +59,21 @@ def check_chains(topic: str, partitions: Sequence[Records]) -> dict[str, object]
     return last
 
 
+def check_table(partitions: Sequence[Records], previous: Mapping[str, str | None]) -> None:
+    """Checks that the table of the input had what came before a record, and nothing that came later."""
+    for records in partitions:
+        for key, value in records:
+            id_, _, hop = str(value["id"]).partition("/")
+            if hop != "0" or id_ not in previous:
+                continue
+            if value["previous"] != previous[id_]:
+                message = (
+                    f"the table had {value['previous']} when {id_} of key {key} was read, and the record before that "
+                    f"was {previous[id_]}"
+                )
+                raise Violation(message)
+
+
 def _check_complete(first: Counter[str], out: Counter[str], written: Sequence[tuple[str, str]]) -> None:
     wanted_first: set[str] = set()
     wanted_out: set[str] = set()

@@ -4,6 +4,9 @@
 sends some records back to ``first`` once. Whatever is written names the token before it, so outputs of a key are a
 chain: each names its predecessor, nothing is missing, and nothing is there twice. Some records are dropped at random,
 at the beginning, so that a task has work and writes nothing.
+
+In some histories ``first`` also keeps the input as a table, which is restored from the input itself, and names the
+record that the table had before.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from tests.simulation.threads import World
 
 APPLICATION = "app"
 PARTITIONS = 2
-FIRST, SECOND = "first", "second"
+FIRST, SECOND, TABLE = "first", "second", "table"
 FIRST_OUT, OUT = "first-out", "out"
 LOOP, REKEYED = "loop", "rekeyed"
 _INTERVAL = timedelta(milliseconds=700)
@@ -81,6 +84,27 @@ class First(_Chained):
         self.context.forward(Record(f"r{sum(id_.encode()) % 3}", value, time_ms), REKEYED)
 
 
+class FirstWithTable(First):
+    """Names the record of the same key that came before, as far as the table of the input knows."""
+
+    def init(self, context: Any) -> None:
+        super().init(context)
+        self._table: Any = context.get_state_store(TABLE)
+        self._previous: dict[str, Any] = {}
+
+    def process(self, record: Record[str, Any]) -> None:
+        id_, hop = record.value["id"], record.value["hop"]
+        if hop == 0:
+            before = self._table.get(record.key)
+            self._previous = {f"{id_}/0": None if before is None else before["id"]}
+            self._table.put(record.key, record.value)
+        super().process(record)
+
+    def chain(self, key: str, id_: str) -> dict[str, Any]:
+        found = super().chain(key, id_)
+        return {**found, "previous": self._previous[id_]} if id_ in self._previous else found
+
+
 class Second(_Chained):
     store_name = SECOND
 
@@ -105,12 +129,12 @@ def call_function() -> None:
 
 
 @cache
-def topology(*, in_memory: bool) -> Topology:
+def topology(*, in_memory: bool, table: bool) -> Topology:
     made = Topology()
     made.add_internal_topic(LOOP, PARTITIONS)
     made.add_internal_topic(REKEYED, PARTITIONS)
     made.add_source("in", "in").add_source("again", LOOP)
-    made.add_processor(FIRST, First, "in", "again")
+    made.add_processor(FIRST, FirstWithTable if table else First, "in", "again")
     made.add_sink(FIRST_OUT, FIRST_OUT, FIRST).add_sink(REKEYED, REKEYED, FIRST)
     made.add_source("by-id", REKEYED)
     made.add_processor(SECOND, Second, "by-id")
@@ -119,4 +143,8 @@ def topology(*, in_memory: bool) -> Topology:
     for store in (FIRST, SECOND):
         builder = Stores.key_value_store_builder(supplier(store), Serdes.string(), Serdes.string())
         made.add_state_store(builder, store)
+    if table:
+        builder = Stores.key_value_store_builder(supplier(TABLE), Serdes.string(), Serdes.json())
+        made.add_state_store(builder.with_logging_disabled(), FIRST)
+        made.connect_source_store_and_topic(TABLE, "in")
     return made

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.batches import restore, working_copy
-from headrace.batches.layout import TaskPlace
+from headrace.batches.layout import Layout, TaskPlace
 from headrace.batches.live_task import LiveTask
 from headrace.batches.plan import Plan
 from headrace.batches.reports import TaskResult
@@ -33,7 +33,7 @@ from headrace.topics.kafka.producing import Delivery, flush
 from headrace.topics.kafka.progress_topics import ensure_place
 from headrace.topics.kafka.task_journal import KafkaTaskJournal
 from headrace.topics.kafka.transactions import init_producer
-from headrace.topics.log import Offsets, TopicPartition
+from headrace.topics.log import Offsets, TopicLog, TopicPartition
 from tests.simulation.disk import DiskEnvironment
 from tests.simulation.threads import World
 
@@ -281,6 +281,20 @@ def _nothing(*_arguments: Any, **_names: Any) -> None:
     pass
 
 
+# 12: restore to the recorded position.
+
+_own_parts = restore._parts
+
+
+def _parts_to_the_end(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLog) -> list[Any]:
+    parts = _own_parts(layout, place, head, log)
+    read = [part.target for part in parts if part.store not in layout.changelogs]
+    if head is None or head.record is None or not read:
+        return parts
+    ends = log.end_offsets(read)
+    return [replace(part, end=ends.get(part.target, part.end)) for part in parts]
+
+
 _COPIES: Mapping[str, Any] = {"in_memory": False, "restore_lag": 10_000}
 _RESETS: Mapping[str, Any] = {"reset": 0.5, "second_driver": 0.3}
 
@@ -368,6 +382,8 @@ SWITCHES: Sequence[Switch] = (
         {**_RESETS, "in_memory": False, "restore_lag": 0},
     ),
     Switch("unannounced-reset", "10", ((resetting, {"_append": _append_unannounced}),), _RESETS),
+    Switch("only-compacted", "11", ((Administration, {"_allow_deletion": _nothing}),), _RESETS),
+    Switch("table-to-the-end", "12", ((restore, {"_parts": _parts_to_the_end}),), {"table": True}, {"crash": 0.005}),
     Switch("behind-a-failure", "13", (), {"run_behind_failures": True, "failing": 0.05}),
 )
 

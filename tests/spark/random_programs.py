@@ -179,7 +179,10 @@ def make_program(
     for made in [*making.streams[len(STREAMS) :], *(table.to_stream() for table in making.tables[len(TABLES) :])]:
         outputs.append(f"out{len(outputs)}")
         made.filter(_has_key).to(outputs[-1], Produced(key_serde=STRING, value_serde=STRING))
-    return Program(making.builder.build(config), config, partitions, outputs, _steps(random))
+    topology, steps = making.builder.build(config), _steps(random)
+    # The driver keeps everything in memory, so what is kept elsewhere must come back the same from there.
+    kept = replace(config, default_dsl_store=random.choice(("lmdb", "lmdb", "rocksdb", "in_memory")))
+    return Program(topology, kept, partitions, outputs, steps)
 
 
 def _steps(random: Random) -> list[Step]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +21,17 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
+import headrace.spark
 from headrace import EmbeddedLog, Materialized, Streams, StreamsBuilder, StreamsConfig
 from headrace.app.engine import local_engine
-from headrace.errors import ConfigError, DeserializationError, LogError, OffsetOutOfRangeError, UnknownStateStoreError
+from headrace.errors import (
+    ConfigError,
+    DeserializationError,
+    LogError,
+    MissingDependencyError,
+    OffsetOutOfRangeError,
+    UnknownStateStoreError,
+)
 from headrace.spark.dataframes.scanning import ScanCounts
 from headrace.spark.dataframes.source import HeadraceSource
 from headrace.topics.log import Output
@@ -247,6 +256,14 @@ def test_options_that_cannot_be_meant_are_refused(
         reader(log, **options)
 
 
+def test_session_without_pyarrow_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    # Any: nothing is asked of the session before.
+    session: Any = None
+    with pytest.raises(MissingDependencyError, match=r"pip install 'headrace\[dataframes\]'"):
+        headrace.spark.register(session)
+
+
 def test_log_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     found = HeadraceSource({"log_dir": str(tmp_path / "nowhere"), "topic": "t"})
     with pytest.raises(LogError, match=r"there is no log in .*nowhere"):
@@ -282,8 +299,12 @@ def test_schema_must_fit_the_topic(log: EmbeddedLog) -> None:
         with pytest.raises(ConfigError, match=message):
             source(log, topic="t").reader(schema)
     with pytest.raises(ConfigError, match="column 'key' is bigint, and must fit the format 'string'"):
-        source(log, topic="t").writer(StructType().add("key", "long"), overwrite=False)
+        source(log, topic="t").writer(StructType().add("key", "long").add("value", "string"), overwrite=False)
+    with pytest.raises(ConfigError, match="rows need a column 'value'"):
+        source(log, topic="t").writer(StructType().add("key", "string"), overwrite=False)
     with pytest.raises(ConfigError, match="no column 'amount' that could be written"):
-        source(log, topic="t").writer(StructType().add("amount", "integer"), overwrite=False)
+        source(log, topic="t").writer(StructType().add("value", "string").add("amount", "integer"), overwrite=False)
+    with pytest.raises(ConfigError, match="JSON has no timestamp_ntz"):
+        source(log, topic="t").writer(StructType().add("value", "timestamp_ntz"), overwrite=False)
     with pytest.raises(ConfigError, match="cannot be overwritten"):
         source(log, topic="t").writer(StructType().add("value", "string"), overwrite=True)

@@ -146,6 +146,9 @@ def test_rows_are_written_as_records(spark: SparkSession, stand: Stand) -> None:
         "('bob', NULL, 1, 3000, array()) AS (key, value, partition, time, headers)"
     ).coalesce(1)
     written.write.format("headrace").options(**place(stand), topic="out").mode("append").save()
+    # Kafka's brokers show what is committed a little later.
+    for target in (("out", 0), ("out", 1)):
+        assert stand.log.wait_for_data({target: target[1]}, timedelta(minutes=1))
     found = {each: [record[1:] for record in stand.log.read("out", each, 0)] for each in range(2)}
     assert found == {
         0: [(2_000, None, b'{"amount":7,"at":null}', ())],

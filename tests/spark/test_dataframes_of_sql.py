@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual
 
+from headrace.app.engine import local_engine
 from headrace.errors import LogError, TopicError
 from headrace.spark.dataframes.source import HeadraceSource
+from headrace.sql.server.sql_server import SqlServer
 from tests.sql.server.kit import Client, SqlPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from headrace.topics.kafka import KafkaLog
 
 ORDERS = """
 CREATE STREAM ORDERS (ID STRING KEY, USER STRING, AMOUNT INT) WITH (KAFKA_TOPIC='orders', FORMAT='JSON', PARTITIONS=2);
@@ -161,6 +165,24 @@ def test_what_a_server_does_not_have_is_refused(client: Client) -> None:
     nowhere = HeadraceSource({"server": "http://localhost:1", "table": "USERS"})
     with pytest.raises(LogError, match=r"localhost:1 cannot be asked .*; is it running there"):
         nowhere.schema()
+
+
+@pytest.mark.kafka
+def test_table_in_kafka_is_read_where_the_server_says(tmp_path: Path, kafka: KafkaLog) -> None:
+    settings = {"state.dir": str(tmp_path), "bootstrap.servers": kafka.bootstrap_servers, "ksql.service.id": "frames_"}
+    client = Client(SqlServer(settings, listen="localhost:0", log=kafka, engine=local_engine, token="open").start())
+    try:
+        client.http.headers["Authorization"] = "Bearer open"
+        client.ksql(
+            "CREATE TABLE USERS (ID INT PRIMARY KEY, N INT) WITH (KAFKA_TOPIC='u', FORMAT='JSON', PARTITIONS=1);"
+        )
+        kafka.append("u", [(0, 5, b"1", b'{"N": 2}', ()), (0, 6, b"3", b'{"N": 4}', ()), (0, 7, b"1", None, ())])
+        rows, records = read(client, table="USERS", server_token="open")
+        assert (rows, records) == ([{"ID": 3, "N": 4, "ROWTIME": 6, "ROWPARTITION": 0}], 3)
+        with pytest.raises(LogError, match=r"401 .*; give a token or a user"):
+            read(client, table="USERS")
+    finally:
+        client.close()
 
 
 @pytest.mark.spark

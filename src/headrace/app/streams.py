@@ -32,7 +32,7 @@ from headrace.batches.reports import TaskReport
 from headrace.batches.restore_events import RESTORE_CALLS, RestoreEvents, StateRestoreListener
 from headrace.batches.working_copy import restoring
 from headrace.config import StreamsConfig
-from headrace.errors import FencedError, IllegalStateError, StreamsError
+from headrace.errors import FencedError, IllegalStateError, StreamsError, without_quotes
 from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExceptionResponse
 from headrace.metrics.names import MetricName, Metrics
 from headrace.metrics.recording import BatchFigures, Recording
@@ -243,8 +243,9 @@ class Streams(Queries):
         if self._opened is not None:
             take_failure_note(self._opened.directory)
         self._serving.seen.failed(error)
-        # Whole only if it goes on: otherwise wait(), or leaving the context, raises it.
-        logger.error("application '%s' failed: %s", self._config.application_id, error)
+        # Whole only for those who ask for it: otherwise wait(), or leaving the context, raises it.
+        logger.error("application '%s' failed: %s", self._config.application_id, without_quotes(error))
+        logger.debug("application '%s' failed", self._config.application_id, exc_info=error)
         if self._stopping.is_set or isinstance(error, FencedError):
             # Two instances that take over from each other in turns would do nothing else.
             return False
@@ -254,7 +255,7 @@ class Streams(Queries):
             return False
         self._changes.become(StreamsState.REBALANCING)
         seconds = self._backoff.next()
-        logger.warning("application '%s' goes on in %.1f s", self._config.application_id, seconds, exc_info=error)
+        logger.warning("application '%s' goes on in %.1f s", self._config.application_id, seconds)
         self._stopping.wait(seconds)
         return True
 

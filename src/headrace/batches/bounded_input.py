@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow, pack_headers
+from headrace.batches.bounded_rows import FROM_INPUT, BoundedJob, RowKind, ShuffleRow, pack_headers
 from headrace.batches.layout import Layout
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, TopologyError, did_you_mean
@@ -12,22 +12,47 @@ from headrace.record import Headers as UserHeaders
 from headrace.runtime.serde_defaults import key_serde, reader, value_serde
 from headrace.timestamps import ConsumedRecord
 from headrace.topics.log import Headers, Output, Raw
-from headrace.topics.partitioner import partition_for
+from headrace.topics.partitioner import known_partitions
 from headrace.topology.topology import Topology
 
 
 class InputTopic:
-    """Makes shuffle rows of the records of one topic."""
+    """The records of one topic on their way to tasks."""
 
     def __init__(self, job: BoundedJob, topic: str) -> None:
-        self._job = job
         self._topic = topic
         self._partitions = job.layout.partitions[topic]
         self._numbers = [job.numbers[job.readers[topic], partition] for partition in range(self._partitions)]
-        places = [job.layout.tasks[number] for number in self._numbers]
-        self._level = places[0].level
-        self._rank = job.inputs(places[0]).index(topic)
-        self._sort_time = sort_time(job.layout, topic)
+        place = job.layout.tasks[self._numbers[0]]
+        self.level = place.level
+        self.rank = job.inputs(place).index(topic)
+        """Its place among the inputs of a task."""
+        self.sort_time = sort_time(job.layout, topic)
+        """What gives the time by which a record is sorted; None: its timestamp."""
+
+    def tasks(
+        self, partitions: Sequence[int | None], keys: Sequence[bytes | None], values: Sequence[bytes | None]
+    ) -> list[int]:
+        """Returns the tasks of records; without a partition they go where their keys belong.
+
+        A record without a key may go anywhere; by its value it goes to the same place each time it is read. ``values``
+        may be left out if all have keys.
+        """
+        numbers, partition_of = self._numbers, known_partitions(self._partitions)
+        if None not in keys and all(partition is None for partition in partitions):
+            return [numbers[partition] for partition in map(partition_of.__getitem__, keys)]  # type: ignore[arg-type]
+        found = []
+        for partition, key, value in zip(partitions, keys, values, strict=True):
+            if partition is None:
+                partition = partition_of[(value or b"") if key is None else key]
+            elif not 0 <= partition < self._partitions:
+                message = (
+                    f"backfill: topic '{self._topic}' has partitions 0 to {self._partitions - 1}; a record is in "
+                    f"partition {partition}; say how many the topic has: tasks={{'{self._topic}': …}}"
+                )
+                raise StreamsError(message)
+            found.append(numbers[partition])
+        return found
 
     def row(
         self,
@@ -38,34 +63,12 @@ class InputTopic:
         value: bytes | None,
         headers: Headers,
     ) -> ShuffleRow:
-        """Returns a record as it is shuffled; without a partition it goes where its key belongs.
-
-        A record without a key may go anywhere; by its value it goes to the same place each time it is read.
-        """
-        if partition is None:
-            partition = partition_for(value or b"" if key is None else key, self._partitions)
-        elif not 0 <= partition < self._partitions:
-            message = (
-                f"backfill: topic '{self._topic}' has partitions 0 to {self._partitions - 1}; a record is in partition "
-                f"{partition}; say how many the topic has: tasks={{'{self._topic}': …}}"
-            )
-            raise StreamsError(message)
-        time = self._sort_time(timestamp_ms, key, value, headers)
-        return ShuffleRow(
-            RowKind.NEXT,
-            self._level,
-            self._numbers[partition],
-            time,
-            self._rank,
-            -1,
-            sequence,
-            self._topic,
-            partition,
-            timestamp_ms,
-            key,
-            value,
-            pack_headers(headers),
-        )
+        """Returns a record as it is shuffled."""
+        (task,) = self.tasks([partition], [key], [value])
+        time = timestamp_ms if self.sort_time is None else self.sort_time(timestamp_ms, key, value, headers)
+        packed = pack_headers(headers)
+        place = (RowKind.NEXT, self.level, task, time, self.rank, FROM_INPUT, sequence, self._topic, partition)
+        return ShuffleRow(*place, timestamp_ms, key, value, packed)
 
 
 def global_topics(topology: Topology) -> frozenset[str]:
@@ -82,16 +85,17 @@ def as_table(records: Iterable[Output]) -> list[Raw]:
 SortTime = Callable[[int, bytes | None, bytes | None, Headers], int]
 
 
-def sort_time(layout: Layout, topic: str) -> SortTime:
-    """Returns what gives the time by which a record of a topic is sorted: the one that its extractor sees.
+def sort_time(layout: Layout, topic: str) -> SortTime | None:
+    """Returns what gives the time by which a record of a topic is sorted, as its extractor sees it.
 
+    None says that this is its timestamp.
     A record that cannot be read, or has no time, stays where its timestamp is; its task deals with it.
     """
     node = layout.topology.source_for(topic)
     assert node is not None, "the topic is one that is read"
     extractor = node.timestamp_extractor or layout.config.default_timestamp_extractor
     if getattr(extractor, "metadata_only", False):
-        return lambda timestamp_ms, _key, _value, _headers: timestamp_ms
+        return None
     read_key = reader(key_serde(node.key_serde, layout.config), topic, is_key=True)
     read_value = reader(value_serde(node.value_serde, layout.config), topic, is_key=False)
 

@@ -25,6 +25,8 @@ from headrace.topics.log import Headers, Raw
 
 FIRST_MS = -(1 << 63)
 """Sorts before all records: state that a task has left in the round before."""
+FROM_INPUT = -1
+"""The sender of records that come from outside."""
 ROUND_BITS = 40
 """What is sent in a later round has a higher number."""
 
@@ -70,8 +72,10 @@ class ShuffleRow(NamedTuple):
 SORTED_BY = ("task", "time", "input", "sender", "sequence")
 """Columns of shuffle rows by which the input of a task is sorted."""
 
-InputRow: TypeAlias = tuple[int, int, int, int, bytes | None, bytes | None, bytes | None]
-"""What a task needs of a shuffle row: task, kind, input, timestamp, key, value, headers."""
+InputPage: TypeAlias = tuple[
+    list[int], list[int], list[int], list[int], list[bytes | None], list[bytes | None], list[bytes | None]
+]
+"""What a task needs of shuffle rows, by columns: task, kind, input, timestamp, key, value, headers."""
 INPUT_COLUMNS = ("task", "kind", "input", "timestamp", "key", "value", "headers")
 
 _pack_headers = msgspec.msgpack.Encoder().encode

@@ -6,7 +6,7 @@ writes and reads, is the input of the next round, for which tasks hand their sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from operator import attrgetter
@@ -19,7 +19,7 @@ from headrace.batches.bounded_rows import (
     ROUND_BITS,
     SORTED_BY,
     BoundedJob,
-    InputRow,
+    InputPage,
     RowKind,
     ShuffleRow,
 )
@@ -106,10 +106,11 @@ class ListShuffle:
     def has_next(self, several: Sequence[list[ShuffleRow]]) -> bool:
         return any(row.kind == RowKind.NEXT for rows in several for row in rows)
 
-    def _pages(self, rows: list[ShuffleRow]) -> Iterable[list[InputRow]]:
+    def _pages(self, rows: list[ShuffleRow]) -> Iterator[InputPage]:
         ordered = map(attrgetter(*INPUT_COLUMNS), sorted(rows, key=attrgetter(*SORTED_BY)))
         while page := list(islice(ordered, self._page)):
-            yield page
+            tasks, kinds, numbers, times, keys, values, headers = map(list, zip(*page, strict=True))
+            yield tasks, kinds, numbers, times, keys, values, headers
 
 
 def run_lists(job: BoundedJob, inputs: Mapping[str, Sequence[Output]], directory: Path) -> list[ShuffleRow]:

@@ -7,8 +7,9 @@ the order of the rows that a task gets.
 from __future__ import annotations
 
 import shutil
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, repeat
 from operator import itemgetter
 from pathlib import Path
 from tempfile import mkdtemp
@@ -16,11 +17,12 @@ from typing import Any
 
 import msgspec
 
+from headrace.batches.bounded_host import BoundedHost, global_stores
 from headrace.batches.bounded_rows import (
     FIRST_MS,
     ROUND_BITS,
     BoundedJob,
-    InputRow,
+    InputPage,
     RowKind,
     ShuffleRow,
     pack_headers,
@@ -29,58 +31,15 @@ from headrace.batches.bounded_rows import (
 from headrace.batches.live_task import unlogged_rows
 from headrace.batches.task_runner import FIRST_PARTITION
 from headrace.runtime.collector_pause import collector_paused
-from headrace.runtime.global_task import make_global_task
 from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.punctuation import NEVER
 from headrace.runtime.task import Task
-from headrace.state import Engine, MemoryEngine, OverlayEngine, StoreBuilder
+from headrace.state import OverlayEngine
 from headrace.state.changes import Changes
-from headrace.state.environment import DISK_ENGINES, Environment, disk_engine, open_environment
 from headrace.topics.log import Output, Raw, Topic
 from headrace.topics.spread import spread
 
 _PAGE_ROWS = 10_000
-
-
-class _Host:
-    """What a bounded task asks for: stores in files below a directory, a clock that stands still."""
-
-    def __init__(self, job: BoundedJob, directory: Path, tables: Mapping[str, Any]) -> None:
-        self._job = job
-        self._directory = directory
-        self._environments: dict[str, Environment] = {}
-        self._memory: dict[str, MemoryEngine] = {}
-        self.global_stores = tables
-
-    def now_ms(self) -> int:
-        return self._job.now_ms
-
-    def topic_name(self, topic: str) -> str:
-        return self._job.layout.topic_name(topic)
-
-    def partitions_of(self, topic: str) -> int:
-        # Topics that are only written have as many as the widest one that is read, unless the application says more.
-        partitions = self._job.layout.partitions
-        return partitions.get(topic) or max(partitions.values(), default=1)
-
-    def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:
-        return OverlayEngine(self._base(builder.name, disk_engine(builder, self._job.layout.config)))
-
-    def _base(self, name: str, kind: str | None) -> Engine:
-        for known in DISK_ENGINES:
-            if kind == known:
-                if kind not in self._environments:
-                    self._environments[kind] = open_environment(known, self._directory / known, self._job.layout.config)
-                return self._environments[kind].engine(name)
-        return self._memory.setdefault(name, MemoryEngine())
-
-    def fill(self, builder: StoreBuilder, rows: Mapping[bytes, bytes | None]) -> None:
-        """Writes rows of a store before its task is made."""
-        self._base(builder.name, disk_engine(builder, self._job.layout.config)).apply(Changes(rows=dict(rows)))
-
-    def close(self) -> None:
-        for environment in self._environments.values():
-            environment.close()
 
 
 class BoundedTask:
@@ -92,36 +51,39 @@ class BoundedTask:
         self._place = job.layout.tasks[number]
         self._topics = job.inputs(self._place)
         self._directory = Path(mkdtemp(prefix=f"{self._place.name}-", dir=directory))
-        self._host = _Host(job, self._directory, tables)
+        self._host = BoundedHost(job, self._directory, tables)
         layout, part = job.layout, job.layout.parts[self._place.id.subtopology]
         self._builders = [layout.topology.store_builders[store] for store in part.state_stores]
         self._nodes = [layout.topology.nodes[name] for name in part.nodes]
         self._task: Task | None = None
         self._memory: dict[str, Any] = {}
+        self._kept_memory: dict[bytes, bytes | None] = {}
         self._offsets = [0] * len(self._topics)
         self._sequence = job.round << ROUND_BITS
         self._sent_ms: dict[tuple[str, int], int] = {}
-        self._waiting: list[InputRow] = []
+        self._waiting: list[InputPage] = []
+        self._count = 0
         changelogs = {store: topic for store, topic in self._place.changelogs.items() if store in layout.changelogs}
         self._changelogs = changelogs if job.logs_changes or job.logs_rows else {}
 
-    def take(self, rows: Sequence[InputRow]) -> Iterator[list[ShuffleRow]]:
+    def take(self, page: InputPage) -> Iterator[list[ShuffleRow]]:
         """Takes rows that are next, and returns what the task has sent since, a list per commit."""
-        state = [row for row in rows if row[1] == RowKind.STATE]
+        state = bisect_right(page[1], RowKind.STATE) if page[1][0] == RowKind.STATE else 0
         if state:
-            self._restore(state)
-            rows = rows[len(state) :]
-        self._waiting += rows
-        while len(self._waiting) >= self._job.chunk_records:
-            chunk = self._waiting[: self._job.chunk_records]
-            del self._waiting[: self._job.chunk_records]
-            yield self._process(chunk)
+            self._restore(_part(page, 0, state))
+        start, stop = state, len(page[0])
+        while start < stop:
+            end = min(stop, start + self._job.chunk_records - self._count)
+            self._waiting.append(_part(page, start, end))
+            self._count += end - start
+            start = end
+            if self._count == self._job.chunk_records:
+                yield self._process()
 
     def finish(self) -> Iterator[list[ShuffleRow]]:
         """Processes what is left, and returns that and the state, if it is wanted."""
         if self._waiting:
-            chunk, self._waiting = self._waiting, []
-            yield self._process(chunk)
+            yield self._process()
         task = self._opened()
         if self._job.close_windows:
             task.close_windows()
@@ -129,20 +91,23 @@ class BoundedTask:
         if self._job.logs_rows or self._job.keeps_state:
             yield from self._state(task)
 
-    def _restore(self, rows: Sequence[InputRow]) -> None:
+    def _restore(self, page: InputPage) -> None:
         """Takes over what the task has left behind in the round before."""
-        for number, group in groupby(rows, key=itemgetter(2)):
-            pairs = {key or b"": value for _, _, _, _, key, value, _ in group}
+        _, _, numbers, _, keys, values, _ = page
+        for number, group in groupby(zip(numbers, keys, values, strict=True), key=itemgetter(0)):
+            pairs = {key or b"": value for _, key, value in group}
             if number < len(self._builders):
                 self._host.fill(self._builders[number], pairs)
             else:
-                self._memory = unpack_memory(pairs[b""] or b"")
-                offsets = msgspec.msgpack.decode(pairs[b"offsets"] or b"", type=dict[str, int])
-                self._offsets = [offsets.get(topic, 0) for topic in self._topics]
+                self._kept_memory |= pairs
 
     def _opened(self) -> Task:
         if self._task is None:
             layout = self._job.layout
+            if self._kept_memory:
+                self._memory = unpack_memory(self._kept_memory[b""] or b"")
+                offsets = msgspec.msgpack.decode(self._kept_memory[b"offsets"] or b"", type=dict[str, int])
+                self._offsets = [offsets.get(topic, 0) for topic in self._topics]
             self._task = Task(
                 self._place.id,
                 self._nodes,
@@ -156,20 +121,32 @@ class BoundedTask:
                 self._task.add_partition(source, topic, partition)
         return self._task
 
-    def _process(self, rows: Sequence[InputRow]) -> list[ShuffleRow]:
+    def _process(self) -> list[ShuffleRow]:
         task = self._opened()
         with collector_paused():
             parts: list[list[Raw]] = [[] for _ in self._topics]
-            offsets = self._offsets
-            for _, _, number, timestamp_ms, key, value, headers in rows:
-                parts[number].append((offsets[number], timestamp_ms, key, value, unpack_headers(headers)))
-                offsets[number] += 1
+            for page in self._waiting:
+                self._sort_into(parts, page)
+            self._waiting, self._count = [], 0
             for topic, raws in zip(self._topics, parts, strict=True):
                 if raws:
                     task.add_records(topic, self._place.id.partition, raws)
             task.process_all()
             task.commit()
             return self._committed(task)
+
+    def _sort_into(self, parts: list[list[Raw]], page: InputPage) -> None:
+        """Appends records to those of their inputs, with offsets that count them."""
+        _, _, numbers, times, keys, values, packed = page
+        headers = map(unpack_headers, packed) if any(packed) else repeat(())
+        offsets = self._offsets
+        if len(parts) == 1:
+            parts[0].extend(zip(range(offsets[0], offsets[0] + len(times)), times, keys, values, headers, strict=False))
+            offsets[0] += len(times)
+            return
+        for number, time_ms, key, value, each in zip(numbers, times, keys, values, headers, strict=False):
+            parts[number].append((offsets[number], time_ms, key, value, each))
+            offsets[number] += 1
 
     def _committed(self, task: Task) -> list[ShuffleRow]:
         """Makes what was done final, and returns what was sent, and what versioned stores have changed.
@@ -306,56 +283,41 @@ def _pages(engine: OverlayEngine) -> Iterator[list[tuple[bytes, bytes]]]:
         yield page
 
 
-def run_tasks(job: BoundedJob, pages: Iterable[Sequence[InputRow]], directory: Path) -> Iterator[list[ShuffleRow]]:
+def _part(page: InputPage, start: int, stop: int) -> InputPage:
+    if start == 0 and stop == len(page[0]):
+        return page
+    tasks, kinds, numbers, times, keys, values, headers = (column[start:stop] for column in page)
+    return tasks, kinds, numbers, times, keys, values, headers  # type: ignore[return-value]  # each like its column
+
+
+def _by_task(page: InputPage) -> Iterator[tuple[int, InputPage]]:
+    """Returns the parts of a page by task; it is sorted."""
+    tasks, start = page[0], 0
+    while start < len(tasks):
+        stop = bisect_right(tasks, tasks[start], lo=start)
+        yield tasks[start], _part(page, start, stop)
+        start = stop
+
+
+def run_tasks(job: BoundedJob, pages: Iterable[InputPage], directory: Path) -> Iterator[list[ShuffleRow]]:
     """Runs the tasks whose rows come, one after the other; all rows of a task come together, sorted."""
     tables: Mapping[str, Any] | None = None
     task: BoundedTask | None = None
     current = -1
     try:
         for page in pages:
-            for number, rows in groupby(page, key=itemgetter(0)):
+            for number, part in _by_task(page):
                 if task is None or number != current:
                     if task is not None:
                         yield from task.finish()
                         task.close()
                         task = None
                     if tables is None:
-                        tables = _global_stores(job, directory)
+                        tables = global_stores(job)
                     task, current = BoundedTask(job, number, directory, tables), number
-                yield from task.take(list(rows))
+                yield from task.take(part)
         if task is not None:
             yield from task.finish()
     finally:
         if task is not None:
             task.close()
-
-
-def _global_stores(job: BoundedJob, directory: Path) -> Mapping[str, Any]:
-    """Returns the global tables with everything that their topics have."""
-    layout = job.layout
-    # Files would be shared by tasks that close them.
-    made = make_global_task(layout.topology, layout.config, _GlobalHost(job))
-    if made is None:
-        return {}
-    for topic, raws in job.tables.items():
-        made.add_records(topic, 0, raws)
-    while made.process_one():
-        pass
-    made.commit()
-    made.take_outputs()
-    for engine in made.engines().values():
-        engine.commit()
-    return made.stores
-
-
-class _GlobalHost(_Host):
-    """Keeps global tables in memory."""
-
-    def __init__(self, job: BoundedJob) -> None:
-        super().__init__(job, Path(), {})
-
-    def partitions_of(self, topic: str) -> int:
-        return 1
-
-    def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:
-        return OverlayEngine(MemoryEngine())

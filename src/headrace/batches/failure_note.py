@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from headrace.errors import RetriableError
+from headrace.errors import RetriableError, without_quotes
 
 _NAME = "failing"
 _LONGEST = 4_000
@@ -22,7 +22,7 @@ def write_failure_note(directory: Path, task: str, error: BaseException) -> None
         return
     note = directory / f"{_NAME}.{task}"
     with suppress(OSError):
-        note.write_text(str(error)[:_LONGEST], encoding="utf-8")
+        note.write_text(without_quotes(error)[:_LONGEST], encoding="utf-8")
         os.rename(note, directory / _NAME)
 
 

@@ -16,6 +16,7 @@ from headrace.cli.console import console
 from headrace.cli.consume import consume
 from headrace.cli.demo import demo
 from headrace.cli.describe import describe
+from headrace.cli.doctor import doctor
 from headrace.cli.generate import generate
 from headrace.cli.grow import grow
 from headrace.cli.kafka import kafka
@@ -140,7 +141,7 @@ def main(context: click.Context) -> None:
 COMMANDS = (
     *(demo, run, backfill, console, view, describe, topics, produce),
     *(consume, generate, reset, grow, plan_change, snapshot, restore, snapshots, takeover, hand_back_command),
-    *(state, test, sql, kafka, registry, prepare, completion),
+    *(state, test, sql, kafka, registry, doctor, prepare, completion),
 )
 for command in COMMANDS:
     main.add_command(command)

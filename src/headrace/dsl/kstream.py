@@ -26,7 +26,7 @@ from headrace.dsl.stores import distinct_store
 from headrace.durations import to_ms
 from headrace.errors import TopologyError
 from headrace.hints import explaining
-from headrace.record import WithKey
+from headrace.record import FixedKeyRecord, HasValue, WithKey
 from headrace.serdes import Serde, Serdes
 from headrace.topology import operations as ops
 from headrace.windows import JoinWindows
@@ -59,10 +59,17 @@ class KStream(Handle[K, V]):
     _key_changed: bool = False
     """Whether records may be in the wrong partition for their key, so that grouping and joining move them first."""
 
-    def filter(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KStream[K, V]:
+    @overload
+    def filter(self: KStream[K, VR | None], predicate: HasValue, *, name: str | None = None) -> KStream[K, VR]: ...
+    @overload
+    def filter(self, predicate: Callable[[K, V], bool], *, name: str | None = None) -> KStream[K, V]: ...
+
+    # Any: the overloads have the types.
+    def filter(self, predicate: Callable[[Any, Any], bool], *, name: str | None = None) -> KStream[Any, Any]:
         """Keeps the records for which ``predicate(key, value)`` is true.
 
         Stateless; key, timestamp and headers stay as they are. Records with value None are given to the predicate, too.
+        ``filter(has_value)`` leaves those out, and for type checkers a stream of ``V | None`` becomes one of ``V``.
 
         >>> from headrace import StreamsBuilder, TopologyTestDriver
         >>> builder = StreamsBuilder()
@@ -138,6 +145,20 @@ class KStream(Handle[K, V]):
         check_function(self._where("flat_map_values"), "mapper", mapper, "(value)", with_key=True, generators=True)
         mapped = self._append("KSTREAM-FLATMAPVALUES-", name, ops.FlatMapValues(mapper), changes_value=True)
         return replace(mapped, _value_serde=None)
+
+    @overload
+    def map_batches(
+        self,
+        mapper: Callable[[list[FixedKeyRecord[K, V]]], Iterable[VR]],
+        *,
+        max_records: int = 1000,
+        schema: None = None,
+        name: str | None = None,
+    ) -> KStream[K, VR]: ...
+    @overload
+    def map_batches(
+        self, mapper: Callable[[Any], Any], *, max_records: int = 1000, schema: Any, name: str | None = None
+    ) -> KStream[K, Any]: ...
 
     def map_batches(
         self,

@@ -45,7 +45,15 @@ def not_iterable(operation: str, function: Any, result: Any, error: Exception) -
 
     >>> print(not_iterable("flat_map", max, None, TypeError()))
     flat_map needs an iterable; max returned None; return a list, which may be empty, or yield
+    >>> print(not_iterable("flat_map_values", max, "abc", TypeError()))
+    flat_map_values needs several results; max returned one str, whose characters would be the results; return ...
     """
+    if isinstance(result, str | bytes):
+        message = (
+            f"{operation} needs several results; {describe_function(function)} returned one {type(result).__name__}, "
+            "whose characters would be the results; return a list: [text], or text.split()"
+        )
+        return TypeError(message)
     if hasattr(type(result), "__iter__"):
         return error
     message = (

@@ -96,6 +96,9 @@ def _flat_map_values(operation: ops.FlatMapValues, node: Node) -> Edge:
             results = function(key, value) if with_key else function(value)
         except Exception as error:
             return fail(error, key, value, timestamp_ms, headers)
+        if isinstance(results, str | bytes):
+            one_text = not_iterable("flat_map_values", function, results, TypeError())
+            return fail(one_text, key, value, timestamp_ms, headers)
         try:
             values = iter(results)
         except Exception as error:

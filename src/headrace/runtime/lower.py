@@ -32,6 +32,10 @@ def _end_of_table(key: Any, new: Any, old: Any, timestamp_ms: int, headers: Head
     """A table without children."""
 
 
+def _end_of_record() -> None:
+    """The trace of a record."""
+
+
 def fan_out(edges: Sequence[Edge], kind: EdgeKind) -> Edge:
     """Returns one edge that calls all of them in order, each with its whole subtree before the next.
 
@@ -119,6 +123,8 @@ class Lowering:
         self._state.reverse_actions()
         sources = [name for name, node in self._nodes.items() if isinstance(node, SourceNode)]
         edges = {name: self.forward(name) for name in sources}
+        if self._state.waiting and self._state.has_processors:
+            edges = {name: self._leaving_a_trace(edge) for name, edge in edges.items()}
         if self._counts:
             for name in sources:
                 edges[name], self._state.lateness[name] = measuring(edges[name], self._state)
@@ -155,6 +161,18 @@ class Lowering:
             edge(*arguments)
 
         return run_waiting_first
+
+    def _leaving_a_trace(self, edge: Edge) -> Edge:
+        """Lets every record wait in some way: a processor may schedule a punctuation that is due when it comes."""
+        trace: Edge = _end_of_record
+        for waiting in reversed(self._state.waiting):
+            trace = waiting.deferring(trace)
+
+        def pass_and_trace(key: Any, value: Any, timestamp_ms: int, headers: Headers) -> None:
+            edge(key, value, timestamp_ms, headers)
+            trace()
+
+        return pass_and_trace
 
     def waiting_behind(self, name: str) -> WaitingCalls:
         """Returns the calls that wait for the batches of a node."""

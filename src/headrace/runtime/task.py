@@ -270,7 +270,11 @@ class Task:
         if not self._commit_needed:
             return
         self._commit_needed = False
-        self.state.run_waiting()
+        if self.state.waiting:
+            self.state.run_waiting()
+            # What waited may have scheduled punctuations.
+            self.state.punctuate_stream_time()
+            self.state.run_waiting()
         stores = self.state.stores.values()
         self._flush_caches(stores)
         for store in stores:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -16,9 +16,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from headrace.batches.bounded_input import InputTopic
-from headrace.batches.bounded_rows import INPUT_COLUMNS, SORTED_BY, BoundedJob, InputRow, RowKind, ShuffleRow
+from headrace.batches.bounded_rows import (
+    FROM_INPUT,
+    INPUT_COLUMNS,
+    SORTED_BY,
+    BoundedJob,
+    InputPage,
+    RowKind,
+    ShuffleRow,
+    pack_headers,
+)
 from headrace.batches.bounded_task import run_tasks
-from headrace.spark.input_rows import InputRows, RecordReader, record_columns
+from headrace.spark.input_rows import InputRows, RecordReader, Records, record_columns
 from headrace.spark.shipping import pack
 from headrace.topics.log import Output
 
@@ -39,6 +48,8 @@ _FIELDS = {
 }
 SCHEMA = ", ".join(f"{name} {kind}" for name, (kind, _) in _FIELDS.items())
 _ARROW = pa.schema([(name, kind) for name, (_, kind) in _FIELDS.items()])
+_INPUT_FIELDS = ["task", "time", "sequence", "timestamp", "key", "value", "headers"]
+"""Columns that records of an input differ in."""
 _BATCH_ROWS = 10_000
 
 
@@ -63,15 +74,29 @@ class FrameShuffle:
         selected, rows = record_columns(topic, given)
         reader = RecordReader(topic, rows, job.layout.topology, job.layout.config)
         stage = _InputStage(self._ship(job), topic, pack(reader))
-        frame = selected.mapInArrow(stage, SCHEMA)
-        return Frame(frame, job.layout.tasks[job.numbers[job.readers[topic], 0]].level)
+        known = InputTopic(job, topic)
+        constant = {
+            "kind": F.lit(int(RowKind.NEXT)),
+            "level": F.lit(known.level),
+            "input": F.lit(known.rank),
+            "sender": F.lit(FROM_INPUT),
+            "topic": F.lit(topic),
+            "partition": F.lit(None),
+        }
+        frame = selected.mapInArrow(stage, ", ".join(f"{name} {_FIELDS[name][0]}" for name in _INPUT_FIELDS))
+        columns = [
+            constant[name].cast(kind).alias(name) if name in constant else F.col(name)
+            for name, (kind, _) in _FIELDS.items()
+        ]
+        return Frame(frame.select(*columns), known.level)
 
     def records(self, job: BoundedJob, topic: str, given: InputRows) -> list[Output]:
         """Returns the rows of a data frame as records, in this process: those of a global table."""
         selected, rows = record_columns(topic, given)
         reader = RecordReader(topic, rows, job.layout.topology, job.layout.config)
         batches = selected.toArrow().to_batches()
-        return [record for _, record in sorted(chain.from_iterable(map(reader.read, batches)), key=_place)]
+        found = chain.from_iterable(reader.read(batch).outputs() for batch in batches)
+        return [record for _, record in sorted(found, key=_place)]
 
     def select(self, several: Sequence[Frame], kinds: Iterable[RowKind], level: int) -> Frame:
         wanted = [int(kind) for kind in kinds]
@@ -129,11 +154,25 @@ class _InputStage:
         self._reader = reader
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        as_row = InputTopic(_unpacked(self._job.value), self._topic).row
+        topic = InputTopic(_unpacked(self._job.value), self._topic)
         read = cloudpickle.loads(self._reader).read
         for batch in batches:
             if len(batch):
-                yield _batch([as_row(number, *record) for number, record in read(batch)])
+                yield _input_batch(topic, read(batch))
+
+
+def _input_batch(topic: InputTopic, records: Records) -> pa.RecordBatch:
+    """Returns records with their tasks; keys and values that are bytes already are not looked at one by one."""
+    keys, headers, times = records.keys.to_pylist(), records.headers, records.times
+    needs_values = topic.sort_time is not None or records.keys.null_count or len(records.partitions.drop_null())
+    values = records.values.to_pylist() if needs_values else ()
+    tasks = topic.tasks(records.partitions.to_pylist(), keys, values)
+    if topic.sort_time is not None:
+        each = zip(times.to_pylist(), keys, values, headers or repeat(()), strict=False)
+        times = pa.array([topic.sort_time(*record) for record in each], pa.int64())
+    packed = pa.nulls(len(keys), pa.binary()) if headers is None else pa.array(map(pack_headers, headers), pa.binary())
+    columns = [pa.array(tasks, pa.int32()), times, records.order, records.times, records.keys, records.values, packed]
+    return pa.RecordBatch.from_arrays(columns, names=_INPUT_FIELDS)
 
 
 class _TaskStage:
@@ -146,13 +185,14 @@ class _TaskStage:
         # Spark cleans its own directories up, also after a worker that was killed.
         below = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
         with TemporaryDirectory(prefix="headrace-backfill-", dir=below) as directory:
-            for rows in run_tasks(_unpacked(self._job.value), map(_input_rows, batches), Path(directory)):
+            for rows in run_tasks(_unpacked(self._job.value), map(_input_page, filter(len, batches)), Path(directory)):
                 for start in range(0, len(rows), _BATCH_ROWS):
                     yield _batch(rows[start : start + _BATCH_ROWS])
 
 
-def _input_rows(batch: pa.RecordBatch) -> list[InputRow]:
-    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+def _input_page(batch: pa.RecordBatch) -> InputPage:
+    tasks, kinds, numbers, times, keys, values, headers = (column.to_pylist() for column in batch.columns)
+    return tasks, kinds, numbers, times, keys, values, headers
 
 
 def _batch(rows: Sequence[ShuffleRow]) -> pa.RecordBatch:

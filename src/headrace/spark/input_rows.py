@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from itertools import repeat
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -150,6 +151,24 @@ def _checked_headers(frame: DataFrame, topic: str, name: str) -> str:
     return name
 
 
+class Records(NamedTuple):
+    """Records by columns."""
+
+    order: pa.Array
+    partitions: pa.Array
+    times: pa.Array
+    keys: pa.Array
+    values: pa.Array
+    headers: list[Headers] | None
+    """None: no record has any."""
+
+    def outputs(self) -> list[tuple[int, Output]]:
+        """Returns the records one by one, each with its place in the order."""
+        columns = (self.partitions, self.times, self.keys, self.values)
+        records = zip(*(column.to_pylist() for column in columns), self.headers or repeat(()), strict=False)
+        return list(zip(self.order.to_pylist(), records, strict=False))
+
+
 class RecordReader:
     """Makes records of Arrow batches that ``record_columns`` has selected; it travels to the workers."""
 
@@ -162,21 +181,19 @@ class RecordReader:
         self._key, self._value = rows.key, rows.value
         self._names = _needed(rows)
 
-    def read(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Output]]:
-        """Returns the records of a batch, each with its place in the order."""
+    def read(self, batch: pa.RecordBatch) -> Records:
+        """Returns the records of a batch."""
         times, order, partitions, headers, *parts = batch.columns
         columns = dict(zip(self._names, parts, strict=True))
-        packed = [()] * len(batch) if headers.null_count == len(batch) else map(_headers, headers.to_pylist())
-        keys = [None] * len(batch) if self._key is None else self._part(columns, self._key, is_key=True)
-        values = self._part(columns, self._value, is_key=False)
-        records = zip(partitions.to_pylist(), times.to_pylist(), keys, values, packed, strict=True)
-        yield from zip(order.to_pylist(), records, strict=True)
+        given = None if headers.null_count == len(batch) else list(map(_headers, headers.to_pylist()))
+        keys = pa.nulls(len(batch), pa.binary()) if self._key is None else self._part(columns, self._key, is_key=True)
+        return Records(order, partitions, times, keys, self._part(columns, self._value, is_key=False), given)
 
-    def _part(self, columns: dict[str, pa.Array], part: Columns, *, is_key: bool) -> Sequence[bytes | None]:
+    def _part(self, columns: dict[str, pa.Array], part: Columns, *, is_key: bool) -> pa.Array:
         if isinstance(part, str):
+            if pa.types.is_binary(columns[part].type):
+                return columns[part]
             objects: Sequence[Any] = columns[part].to_pylist()
-            if pa.types.is_binary(columns[part].type) or pa.types.is_large_binary(columns[part].type):
-                return objects
         else:
             names = list(columns) if part is None or callable(part) else list(part)
             lists = [columns[name].to_pylist() for name in names]
@@ -184,7 +201,7 @@ class RecordReader:
             if callable(part):
                 objects = [part(each) for each in objects]
         write = writer(self._serdes[0 if is_key else 1], self._topic, is_key=is_key)
-        return [None if each is None else write(each) for each in objects]
+        return pa.array([None if each is None else write(each) for each in objects], pa.binary())
 
 
 def _headers(found: Sequence[dict[str, Any]] | None) -> Headers:

@@ -54,6 +54,8 @@ class Disturbed:
         """What was special, and the seconds from the start of the process to its first batch."""
         self.orphans: list[float] = []
         """Seconds that the last process of a killed application lived on."""
+        self.outages: list[float] = []
+        """Seconds for which the broker was away."""
         (directory / "stumbles").mkdir(parents=True)
         self._settings: dict[str, Any] = {}
         self.log: DurableLog
@@ -284,6 +286,12 @@ class Disturbed:
         finally:
             stop.set()
             thread.join()
+
+    @contextmanager
+    def not_feeding(self) -> Iterator[None]:
+        """Has those who feed wait."""
+        with self._feeding:
+            yield
 
     # Its working copies
 

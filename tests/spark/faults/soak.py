@@ -3,9 +3,10 @@
 The application is killed with -9 at random moments, from its first second on, and started again, at once or when its
 last process has ended. Meanwhile its input grows, functions fail, workers and executors are killed or sleep and wake up
 late, all of it is frozen and deposed by another one, working copies are damaged, the disk is full for a while, and a
-standalone cluster loses a worker and gets another one. With ``--log kafka`` its broker is restarted, too, others leave
-transactions open, and machines come and are lost that share no directory, with standby copies and with warm-up copies
-alone. In the end its output is compared with that of a run that nobody disturbs, and with what Python finds itself.
+standalone cluster loses a worker and gets another one. With ``--log kafka`` its broker is away, once for 50 s, which it
+must survive, others leave transactions open, and machines come and are lost that share no directory, with standby
+copies and with warm-up copies alone. In the end its output is compared with that of a run that nobody disturbs, and
+with what Python finds itself.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ _OTHER_RUNS = 5
 _SHARES = 0.6
 """Of the input; the rest is fed by the way, a little with each kind of trouble."""
 _WAYS = ("delete", "garbage", "truncate")
+_AWAY_S = (50.0, 10.0)
+"""How long the broker is away, the first times; later ones are drawn."""
+
+
+_KILLS_FOR_ALL = 24
+"""After so many the broker was away as often as there are times."""
 
 
 def main() -> None:
@@ -58,6 +65,8 @@ def main() -> None:
         run.start(until_end=True)
         run.wait_for_end()
         say(run.check())
+        if run.has_broker and options.kills >= _KILLS_FOR_ALL:
+            assert set(_AWAY_S) <= set(run.outages), run.outages
         tell_times(run)
     shutil.rmtree(directory)
 
@@ -100,9 +109,10 @@ def trouble(run: Disturbed, number: int) -> str:
         kinds += ["the broker was stopped for a while", "somebody left a transaction open"]
     kind = kinds[number % len(kinds)]
     if kind == "the broker was stopped for a while":
-        run.stop_broker()
-        time.sleep(run.chance.uniform(0, 10))
-        run.start_broker()
+        times = len(run.outages)
+        away_s = _AWAY_S[times] if times < len(_AWAY_S) else run.chance.uniform(0, 10)
+        lose_broker(run, away_s)
+        kind = f"the broker was stopped for {away_s:.1f} s"
     elif kind == "somebody left a transaction open":
         with run.foreign_transaction(15):
             time.sleep(run.chance.uniform(0, 5))
@@ -135,6 +145,23 @@ def trouble(run: Disturbed, number: int) -> str:
         run.feed(0.002)
         run.wait_for_batches(1)
     return kind
+
+
+def lose_broker(run: Disturbed, away_s: float) -> None:
+    """Takes the broker away while there is something to do; the application must wait for it, and go on by itself."""
+    run.feed(0.002)
+    before = len(run.events())
+    # Who feeds has no such patience.
+    with run.not_feeding():
+        run.stop_broker()
+        time.sleep(away_s)
+        run.start_broker()
+    run.outages.append(away_s)
+    run.feed(0.002)
+    run.wait_for_batches(1)
+    # Functions fail now and then, which is told as well.
+    missed = [event["error"] for event in run.events()[before:] if event["event"] == "failure"]
+    assert not [error for error in missed if "Kafka at" in error], missed
 
 
 def depose(run: Disturbed) -> None:

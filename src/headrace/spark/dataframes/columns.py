@@ -224,7 +224,7 @@ def _python_type(type: DataType) -> Any:
     found = _PYTHON.get(type.__class__)
     if found is None:
         message = (
-            f"data source headrace: JSON cannot be read as {type.simpleString()}; use string, numbers, boolean, date, "
+            f"data source headrace: JSON has no {type.simpleString()}; use string, numbers, boolean, date, "
             "timestamp, binary (base64), array, map and struct"
         )
         raise ConfigError(message)

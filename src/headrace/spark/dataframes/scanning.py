@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from pyspark.sql.datasource import InputPartition
 
+from headrace.durations import MAX_LONG
 from headrace.errors import OffsetOutOfRangeError
 from headrace.spark.dataframes.filters import Bounds, Range
 from headrace.spark.dataframes.options import Offsets, Options
@@ -54,6 +55,13 @@ class ScanCounts:
             # Spark collects what loggers let through, and asks nobody in a worker for their level.
             logger.setLevel(logging.INFO)
         logger.info("read %s", asdict(self))
+
+
+def asked_bounds(options: Options) -> Bounds:
+    """Returns the times that options ask for."""
+    first = -MAX_LONG if options.starting_time is None else options.starting_time
+    last = MAX_LONG if options.ending_time is None else options.ending_time - 1
+    return Bounds(times_ms=Range(first, last))
 
 
 def plan_ranges(log: TopicLog, topic: str, options: Options, bounds: Bounds, *, split: bool) -> list[ScanRange]:

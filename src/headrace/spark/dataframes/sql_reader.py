@@ -25,13 +25,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headrace.durations import MAX_LONG
 from headrace.errors import ConfigError, TopicError, did_you_mean
 from headrace.spark.dataframes.batches import BatchMaker
 from headrace.spark.dataframes.catalogue import fetch_sources
-from headrace.spark.dataframes.filters import Bounds, KeyBytes, Pushable, Range
+from headrace.spark.dataframes.filters import KeyBytes, Pushable, Range
 from headrace.spark.dataframes.options import Options
-from headrace.spark.dataframes.scanning import ScanCounts, ScanRange, plan_ranges, scan
+from headrace.spark.dataframes.scanning import ScanCounts, ScanRange, asked_bounds, plan_ranges, scan
 from headrace.spark.dataframes.store_reader import in_time, of_keys
 from headrace.spark.dataframes.table_rows import StoreShape, TableRow, restored
 from headrace.sql.functions import BUILTIN_FUNCTIONS
@@ -131,9 +130,7 @@ class SqlReader(DataSourceReader):
                     f"{', '.join(f'{name} {type}' for name, type in known.items())}"
                 )
                 raise ConfigError(message)
-        first = -MAX_LONG if options.starting_time is None else options.starting_time
-        last = MAX_LONG if options.ending_time is None else options.ending_time - 1
-        self._bounds = Bounds(times_ms=Range(first, last))
+        self._bounds = asked_bounds(options)
         self.counts: ScanCounts | None = None
         """Of the range that was read last."""
 

@@ -68,7 +68,7 @@ def find_store(options: Options) -> FoundStore:
     return FoundStore(
         application,
         topic,
-        StoreShape(name, store.kind, store.window_ms, store.retention_ms),
+        StoreShape(name, store.kind, store.window_ms, store.retention_ms, store.by_time),
         {KEY: _named(options.key, store, KEY), VALUE: _named(options.value, store, VALUE)},
         is_bounded=not store.is_logged and not store.is_global,
     )

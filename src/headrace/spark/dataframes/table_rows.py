@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -45,6 +45,8 @@ class StoreShape:
     kind: str = "timestamped_key_value"
     window_ms: int | None = None
     retention_ms: int | None = None
+    by_time: bool = False
+    """Whether the store has its windows in the order of time, which moves their expiry by a millisecond."""
 
     @property
     def is_windowed(self) -> bool:
@@ -65,13 +67,15 @@ class StoreShape:
                 versioned = Stores.persistent_versioned_key_value_store(_NAME, retention)
                 return Stores.versioned_key_value_store_builder(versioned, *serdes)
             case "window":
-                windows = Stores.persistent_window_store(_NAME, retention, size)
+                windows = replace(Stores.persistent_window_store(_NAME, retention, size), time_index=self.by_time)
                 return Stores.window_store_builder(windows, *serdes)
             case "timestamped_window":
-                windows = Stores.persistent_timestamped_window_store(_NAME, retention, size)
+                timed = Stores.persistent_timestamped_window_store(_NAME, retention, size)
+                windows = replace(timed, time_index=self.by_time)
                 return Stores.timestamped_window_store_builder(windows, *serdes)
             case "session":
-                return Stores.session_store_builder(Stores.persistent_session_store(_NAME, retention), *serdes)
+                sessions = replace(Stores.persistent_session_store(_NAME, retention), time_index=self.by_time)
+                return Stores.session_store_builder(sessions, *serdes)
         message = (
             f"store '{self.name}' is of the kind {self.kind}, which has no rows that could be shown; read a key-value, "
             "window or session store"

@@ -16,13 +16,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headrace.durations import MAX_LONG
 from headrace.errors import ConfigError, did_you_mean
 from headrace.spark.dataframes.batches import BatchMaker
 from headrace.spark.dataframes.columns import HEADERS_TYPE, ColumnFormat, column_format
-from headrace.spark.dataframes.filters import Bounds, Pushable, Range, milliseconds_of
+from headrace.spark.dataframes.filters import Pushable, milliseconds_of
 from headrace.spark.dataframes.options import Options
-from headrace.spark.dataframes.scanning import ScanCounts, ScanRange, plan_ranges, scan
+from headrace.spark.dataframes.scanning import ScanCounts, ScanRange, asked_bounds, plan_ranges, scan
 from headrace.topics.log import Raw
 
 if TYPE_CHECKING:
@@ -86,9 +85,7 @@ class TopicReader(DataSourceReader):
         self._options = options.resolved()
         self._schema = schema
         formats_of(options, schema)
-        first = -MAX_LONG if options.starting_time is None else options.starting_time
-        last = MAX_LONG if options.ending_time is None else options.ending_time - 1
-        self._bounds = Bounds(times_ms=Range(first, last))
+        self._bounds = asked_bounds(options)
         self.counts: ScanCounts | None = None
         """Of the range that was read last."""
 

@@ -104,6 +104,12 @@ def _formats(options: Options, schema: StructType) -> dict[str, ColumnFormat]:
     """Returns the formats of key and value; raises for columns that cannot be written."""
     formats = {}
     names = (KEY, VALUE, *_COLUMNS)
+    if VALUE not in schema.fieldNames():
+        message = (
+            "data source headrace: rows need a column 'value', such as struct(…).alias('value'); without it every "
+            "record would be a deletion: write NULL if that is meant"
+        )
+        raise ConfigError(message)
     for field in schema.fields:
         if field.name in DEFAULT_FORMATS:
             named: str = getattr(options, field.name) or DEFAULT_FORMATS[field.name]
