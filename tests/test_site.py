@@ -14,6 +14,7 @@ import pytest
 
 import headrace
 import headrace.query
+import headrace.spark
 from benchmarks.kafka_results import Result, keep, read_results
 from tools.site.docstrings import fence
 from tools.site.hooks import indent_lists, link
@@ -26,6 +27,9 @@ LINKED = re.compile(r"<link[^>]*>", re.IGNORECASE)
 # What a browser fetches for a <link>; "canonical" and its kin only name a page.
 FETCHED = re.compile(r"rel=[\"']?(?:stylesheet|icon|preconnect|preload|manifest)[^>]*href=[\"']?(?:https?:)?//")
 IN_STYLES = re.compile(r"(?:@import\s+[\"']|url\([\"']?)(?:https?:)?//[^)]*")
+PUBLIC = [
+    f"{module.__name__}.{name}" for module in (headrace, headrace.query, headrace.spark) for name in module.__all__
+]
 FROM_SQL = {f"headrace.sql.{name}" for name in ("driver.SqlTestDriver",)} | {
     f"headrace.sql.functions.python.{name}" for name in ("udf", "udaf", "udtf")
 }
@@ -62,15 +66,11 @@ def test_reference_has_every_public_name_once() -> None:
         for page in sorted(REFERENCE.glob("*.md"))
         for name in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     ]
-    public = {f"headrace.{name}" for name in headrace.__all__}
-    public |= {f"headrace.query.{name}" for name in headrace.query.__all__}
     assert len(shown) == len(set(shown))
-    assert set(shown) == public | FROM_SQL, "add `::: <name>` to a page of docs/reference, or take it away there"
+    assert set(shown) == {*PUBLIC, *FROM_SQL}, "add `::: <name>` to a page of docs/reference, or take it away there"
 
 
-@pytest.mark.parametrize(
-    "name", [f"headrace.{name}" for name in headrace.__all__] + [f"headrace.query.{n}" for n in headrace.query.__all__]
-)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_method_and_property_has_a_docstring(name: str) -> None:
     module, _, last = name.rpartition(".")
     owner = getattr(sys.modules[module], last)
