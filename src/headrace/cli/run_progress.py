@@ -63,8 +63,8 @@ class RunProgress:
     def on_state(self, new: Any, _old: Any) -> None:
         """Remembers the state. Called from any thread."""
         again = self._counts.last is not None
-        # Kafka's word for what is a start here.
-        names = {"REBALANCING": "starting again" if again else "starting", "PENDING_SHUTDOWN": "stopping"}
+        # Kafka's word is also that for a start.
+        names = {"REBALANCING": "rebalancing" if again else "starting", "PENDING_SHUTDOWN": "stopping"}
         self._state = names.get(new.name, new.name.lower().replace("_", " "))
         if self._live is None and not self._quiet and new.name not in _TOLD_OTHERWISE:
             note(f"{self._application}: {self._state}")
