@@ -97,6 +97,9 @@ class _Restarting:
                 shutil.rmtree(application.directory / place.name, ignore_errors=True)
         self._below.add(application)
 
+    def moving(self, plans: Mapping[str, Plan]) -> Mapping[str, Collection[str]]:
+        return self._below.moving(plans)
+
     def cancel(self, keys: Collection[str]) -> None:
         self._below.cancel(keys)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -252,6 +252,9 @@ def test_failure_of_a_function_is_raised(log: EmbeddedLog, tmp_path: Path) -> No
 class Listener:
     def on_started(self) -> None: ...
     def on_restores(self, tasks: Sequence[TaskReport]) -> None:
+        """Nobody looks at it."""
+
+    def on_moves(self, tasks: Collection[str]) -> None:
         """Nobody looks at it."""
 
     def on_batch(self, batch: object) -> None: ...

@@ -186,6 +186,21 @@ def test_restore_ends_when_the_task_takes_part() -> None:
     assert events.of([TaskReport("0_0", receipt("0_0"))]) == []
 
 
+def test_restore_that_begins_anew_elsewhere_or_is_given_up_is_suspended() -> None:
+    events = RestoreEvents()
+    events.of([TaskReport("0_0", lag=15, restores=[StoreRestore("counts", TOPIC, 0, 0, 10, 25, 10)])])
+    assert events.waiting == {"0_0"}
+    anew = [TaskReport("0_0", lag=20, restores=[StoreRestore("counts", TOPIC, 0, 0, 5, 25, 5)])]
+    assert [tuple(each) for each in events.of(anew)] == [
+        event("on_restore_suspended", 0, 10),
+        event("on_restore_start", 0, 0, 25),
+        event("on_batch_restored", 0, 5, 5),
+    ]
+    assert [tuple(each) for each in events.suspend()] == [event("on_restore_suspended", 0, 5)]
+    assert events.suspend() == []
+    assert events.waiting == set()
+
+
 def test_restore_that_has_ended_is_not_told_again_by_the_task() -> None:
     events, whole = RestoreEvents(), StoreRestore("counts", TOPIC, 0, 0, 25, 25, 25)
     assert [tuple(each) for each in events.of([TaskReport("0_0", lag=0, restores=[whole])])] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -268,6 +268,9 @@ class Listener:
         self.started += 1
 
     def on_restores(self, tasks: Sequence[TaskReport]) -> None:
+        """Nobody looks at it."""
+
+    def on_moves(self, tasks: Collection[str]) -> None:
         """Nobody looks at it."""
 
     def on_batch(self, batch: BatchReport) -> None:

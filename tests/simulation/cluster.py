@@ -99,6 +99,9 @@ class SimulatedExecutor:
             elif chance < 0.8 and not worker.is_busy and worker.runner is not None:
                 worker.process.spawn(worker.runner.close, "close")
 
+    def moving(self, plans: Mapping[str, Plan]) -> Mapping[str, Collection[str]]:
+        return {}
+
     def cancel(self, keys: Collection[str]) -> None:
         pass
 

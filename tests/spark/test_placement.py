@@ -136,6 +136,29 @@ def test_standbys_are_kept_and_take_over_when_an_executor_is_lost() -> None:
     assert cluster.step() == [{"c": {0: 0}}]
 
 
+def test_moves_are_told_once_before_the_slot_runs_elsewhere() -> None:
+    cluster = Cluster(A)
+    placement = cluster.placement
+    cluster.run_batch()
+    cluster.step()
+    assert placement.take_moves() == frozenset()
+    cluster.executors = [A, B]
+    cluster.step()
+    cluster.step()
+    assert placement.take_moves() == {0}
+    assert placement.take_moves() == frozenset()
+    cluster.run_batch()
+    cluster.executors = [B]
+    cluster.step()
+    assert placement.take_moves() == {1}
+    cluster.run_batch()
+    assert placement.take_moves() == frozenset()
+    # Back again is another move.
+    cluster.executors = [A]
+    cluster.step()
+    assert placement.take_moves() == {0, 1}
+
+
 def test_the_former_place_of_a_slot_keeps_the_standby() -> None:
     cluster = Cluster(A, standbys=1)
     cluster.run_batch()

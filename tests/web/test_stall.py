@@ -19,6 +19,8 @@ NOW = 1_000_000
         (Facts(now_ms=NOW, state="RUNNING", changed_ms=NOW - 5), None),
         (Facts(now_ms=NOW, state="RUNNING", changed_ms=0), "no-input"),
         (Facts(now_ms=NOW, state="REBALANCING", changed_ms=NOW - 5), "starting"),
+        (Facts(now_ms=NOW, state="REBALANCING", changed_ms=NOW - 5, last_batch_ms=NOW - 10), "restoring"),
+        (Facts(now_ms=NOW, state="REBALANCING", lag=5, last_batch_ms=NOW - 31_000), "slow-batch"),
         (Facts(now_ms=NOW, state="CREATED", changed_ms=NOW - 5), "starting"),
         (Facts(now_ms=NOW, state="RUNNING", paused=True, lag=3), "paused"),
         (Facts(now_ms=NOW, state="RUNNING", log_failed_ms=NOW - 5, log_failure="refused"), "waiting-for-broker"),
@@ -37,7 +39,10 @@ def test_nothing_to_do_and_a_wish_are_healthy() -> None:
     idle = find_stall(Facts(now_ms=NOW, state="RUNNING", changed_ms=0))
     paused = find_stall(Facts(now_ms=NOW, state="RUNNING", paused=True))
     slow = find_stall(Facts(now_ms=NOW, state="RUNNING", lag=5, last_batch_ms=0, last_input_ms=0))
+    restoring = find_stall(Facts(now_ms=NOW, state="REBALANCING", last_batch_ms=NOW - 10))
     assert idle is not None
+    assert restoring is not None
+    assert restoring.is_healthy
     assert paused is not None
     assert slow is not None
     assert (idle.is_healthy, paused.is_healthy, slow.is_healthy) == (True, True, False)

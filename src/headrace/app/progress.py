@@ -11,14 +11,14 @@ _SECONDS_OF_RATE = 5.0
 
 
 def state_word(state: str, *, again: bool = False) -> str:
-    """Returns a state as progress calls it; a start may be one after a failure.
+    """Returns a state as progress calls it; ``again``: there were micro-batches before.
 
-    >>> state_word("REBALANCING"), state_word("PENDING_SHUTDOWN"), state_word("RUNNING")
-    ('starting', 'stopping', 'running')
+    >>> state_word("REBALANCING"), state_word("REBALANCING", again=True), state_word("PENDING_SHUTDOWN")
+    ('starting', 'rebalancing', 'stopping')
     """
-    # Kafka's word for what is a start here.
-    starting = "starting again" if again else "starting"
-    words = {"CREATED": starting, "REBALANCING": starting, "PENDING_SHUTDOWN": "stopping", "PENDING_ERROR": "stopping"}
+    # Kafka's word is also that for a start.
+    moving, stopping = "rebalancing" if again else "starting", "stopping"
+    words = {"CREATED": moving, "REBALANCING": moving, "PENDING_SHUTDOWN": stopping, "PENDING_ERROR": stopping}
     return words.get(state, state.lower().replace("_", " "))
 
 

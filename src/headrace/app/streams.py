@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -29,7 +29,7 @@ from headrace.app.state import StateChanges, StateListener, StreamsState
 from headrace.app.uncaught import ask, shut_down_client
 from headrace.batches.failure_note import take_failure_note
 from headrace.batches.reports import TaskReport
-from headrace.batches.restore_events import RESTORE_CALLS, RestoreEvents, StateRestoreListener
+from headrace.batches.restore_events import RESTORE_CALLS, SUSPENDED, RestoreEvent, RestoreEvents, StateRestoreListener
 from headrace.batches.working_copy import restoring
 from headrace.config import StreamsConfig
 from headrace.errors import FencedError, IllegalStateError, StreamsError, without_quotes
@@ -146,6 +146,9 @@ class Streams(Queries):
         if listener is not None:
             for method, call in RESTORE_CALLS.items():
                 check_callback(f"{method} of the restore listener", getattr(listener, method, None), call)
+            if hasattr(listener, SUSPENDED):
+                call = RESTORE_CALLS["on_restore_end"]
+                check_callback(f"{SUSPENDED} of the restore listener", getattr(listener, SUSPENDED), call)
         self._restore_listener = listener
 
     def add_batch_listener(self, listener: BatchListener) -> None:
@@ -254,6 +257,7 @@ class Streams(Queries):
         if answer is not StreamThreadExceptionResponse.REPLACE_THREAD:
             return False
         self._changes.become(StreamsState.REBALANCING)
+        self._tell_restores(self._restores.suspend())
         seconds = self._backoff.next()
         logger.warning("application '%s' goes on in %.1f s", self._config.application_id, seconds)
         self._stopping.wait(seconds)
@@ -261,6 +265,7 @@ class Streams(Queries):
 
     def _end(self, opened: Opened, failure: BaseException | None) -> None:
         self._failure = failure
+        self._tell_restores(self._restores.suspend())
         # After close() a failure does not change where this leads; it is told by wait() and by leaving the context.
         if failure is not None and self._changes.become(StreamsState.PENDING_ERROR) is not None:
             last = StreamsState.ERROR
@@ -274,16 +279,27 @@ class Streams(Queries):
         self._changes.become(last)
 
     def on_started(self) -> None:
-        """The engine's call: its first micro-batch is done."""
-        if self.state is StreamsState.REBALANCING:
+        """The engine's call: its first micro-batch is done; tasks that are being restored are still waited for."""
+        if self.state is StreamsState.REBALANCING and not self._restores.waiting:
             self._changes.become(StreamsState.RUNNING)
+
+    def on_moves(self, tasks: Collection[str]) -> None:
+        """The engine's call: tasks with work go on elsewhere now."""
+        if tasks and self.state is StreamsState.RUNNING:
+            self._changes.become(StreamsState.REBALANCING)
 
     def on_restores(self, tasks: Sequence[TaskReport]) -> None:
         """The engine's call: how far the stores of tasks are restored, and which tasks take part."""
-        listener = self._restore_listener
-        for event in self._restores.of(tasks):
-            if listener is not None:
-                self._callbacks.call("the restore listener", getattr(listener, event.method), *event.arguments)
+        events = self._restores.of(tasks)
+        if events or self._restores.waiting:
+            self.on_moves([task.task for task in tasks])
+        self._tell_restores(events)
+
+    def _tell_restores(self, events: Iterable[RestoreEvent]) -> None:
+        for event in events:
+            method = getattr(self._restore_listener, event.method, None)
+            if method is not None:
+                self._callbacks.call("the restore listener", method, *event.arguments)
 
     def on_batch(self, batch: Batch) -> None:
         """The engine's call: a micro-batch is committed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ class EngineListener(Protocol):
     def on_started(self) -> None: ...
     def on_batch(self, batch: BatchReport) -> None: ...
     def on_restores(self, tasks: Sequence[TaskReport]) -> None: ...
+    def on_moves(self, tasks: Collection[str]) -> None: ...
 
 
 OpenLoop: TypeAlias = Callable[[StreamsConfig, Path, Callable[[], None]], AbstractContextManager[Loop]]
@@ -105,6 +106,7 @@ class BatchEngine:
             self._directory,
             planner=partial(Planner, until_end=until_end, is_outdated=self._watch()),
             on_restores=self._listener.on_restores,
+            on_moves=self._listener.on_moves,
         )
         member = Member(
             run,

@@ -34,6 +34,13 @@ class Executor(Protocol):
         """
         ...
 
+    def moving(self, plans: Mapping[str, Plan]) -> Mapping[str, Collection[str]]:
+        """Returns the tasks with work that will be run elsewhere than they were last, by application; each move once.
+
+        It is only for telling: a move that cannot be foreseen is missing.
+        """
+        ...
+
     def cancel(self, keys: Collection[str]) -> None:
         """Ends every job in which one of these applications is, as far as it can be ended, from another thread."""
         ...
@@ -101,6 +108,10 @@ class LocalExecutor:
                 _sort_into(waiting, edges)
         reports += [runner.restore(application.layout.by_name[task]) for task in plan.restores]
         return Outcome(reports)
+
+    def moving(self, plans: Mapping[str, Plan]) -> Mapping[str, Collection[str]]:
+        """Returns nothing: there is only one place."""
+        return {}
 
     def cancel(self, keys: Collection[str]) -> None:
         """Does nothing: a function in this process can only be left behind."""

@@ -95,11 +95,18 @@ def plan_all(members: Iterable[Member]) -> Planned:
     return {member.run.key: (member, plan) for member in members if (plan := member.next_plan()) is not None}
 
 
+def tell_moves(executor: Executor, planned: Planned) -> None:
+    """Tells members which of their tasks go on elsewhere with the micro-batch that is run next."""
+    for key, tasks in executor.moving({key: plan for key, (_, plan) in planned.items()}).items():
+        planned[key][0].run.tell_moves(tasks)
+
+
 def tick(executor: Executor, members: Iterable[Member]) -> bool:
     """Runs the next micro-batch of every member that has one, in one job; returns whether there was any."""
     planned = plan_all(members)
     if not planned:
         return False
+    tell_moves(executor, planned)
     outcomes = executor.run({key: plan for key, (_, plan) in planned.items()})
     for key, (member, plan) in planned.items():
         member.take(plan, outcomes[key])

@@ -11,7 +11,9 @@ from headrace.batches.reports import StoreRestore, TaskReport
 class StateRestoreListener(Protocol):
     """Whom an application tells that stores are restored from their changelogs; from a thread of its own.
 
-    A store that lacks nothing is not told of.
+    A store that lacks nothing is not told of. Who has a method ``on_restore_suspended(topic, partition, store, total)``
+    is also told that a restore has ended before it was done, after ``total`` records: because the application stops or
+    has failed, or because the task is restored anew elsewhere.
     """
 
     def on_restore_start(self, topic: str, partition: int, store: str, start: int, end: int) -> None:
@@ -33,6 +35,8 @@ RESTORE_CALLS = {
     "on_restore_end": "(topic, partition, store, total)",
 }
 """The methods of a listener, and what each is called with."""
+SUSPENDED = "on_restore_suspended"
+"""A method that a listener need not have; it is called as ``on_restore_end`` is."""
 
 
 class RestoreEvent(NamedTuple):
@@ -48,6 +52,8 @@ class RestoreEvents:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], StoreRestore] = {}
         """What was told last, by task and store, until the task takes part."""
+        self.waiting: set[str] = set()
+        """Tasks that do not take part yet, because they are being restored."""
 
     def of(self, reports: Iterable[TaskReport]) -> list[RestoreEvent]:
         """Returns what is new; a task that takes part has all its stores."""
@@ -55,6 +61,10 @@ class RestoreEvents:
         for report in reports:
             for each in report.restores:
                 events += self._progress((report.task, each.store), each)
+            if report.lag is None:
+                self.waiting.discard(report.task)
+            else:
+                self.waiting.add(report.task)
             if report.receipt is not None:
                 for key in [key for key in self._known if key[0] == report.task]:
                     each = self._known.pop(key)
@@ -62,9 +72,19 @@ class RestoreEvents:
                         events.append(_event("on_restore_end", each, each.records))
         return events
 
+    def suspend(self) -> list[RestoreEvent]:
+        """Returns what is to be told when nobody goes on with what was begun."""
+        events = [_event(SUSPENDED, each, each.records) for each in self._known.values() if each.left > 0]
+        self._known.clear()
+        self.waiting.clear()
+        return events
+
     def _progress(self, key: tuple[str, str], each: StoreRestore) -> Iterator[RestoreEvent]:
         before = self._known.get(key)
         self._known[key] = each
+        if before is not None and before.left > 0 and each.position < before.position:
+            yield _event(SUSPENDED, before, before.records)
+            before = None
         if before is None:
             before = each._replace(position=each.start, records=0)
             yield _event("on_restore_start", each, each.start, each.end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -55,10 +55,12 @@ class ApplicationRun:
         key: str | None = None,
         planner: MakePlanner = Planner,
         on_restores: Callable[[Sequence[TaskReport]], None] | None = None,
+        on_moves: Callable[[Collection[str]], None] | None = None,
     ) -> None:
         self.id = layout.config.application_id
         self.key = self.id if key is None else key
         self._on_restores = on_restores
+        self._on_moves = on_moves
         self._journal = log.open_journal(self.id, [place.name for place in layout.tasks])
         try:
             state = self._journal.state
@@ -111,6 +113,11 @@ class ApplicationRun:
             self._is_recorded = True
         self._waited_ms, self._planned = (begun - self._planned) * 1000, begun
         return self._pending
+
+    def tell_moves(self, tasks: Collection[str]) -> None:
+        """Tells that tasks with work go on elsewhere."""
+        if tasks and self._on_moves is not None:
+            self._on_moves(tasks)
 
     @property
     def is_finished(self) -> bool:

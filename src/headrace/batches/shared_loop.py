@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headrace.batches.executor import Executor
-from headrace.batches.loop import LONGEST_WAIT_S, Member, Planned, plan_all, wait_for_input
+from headrace.batches.loop import LONGEST_WAIT_S, Member, Planned, plan_all, tell_moves, wait_for_input
 from headrace.batches.reports import Outcome
 from headrace.errors import StreamsError
 from headrace.topics.log import TopicLog
@@ -166,6 +166,8 @@ class SharedLoop:
 
     def _start_job(self, planned: Planned, now: float, *, apart: bool = False) -> None:
         plans = {key: plan for key, (_, plan) in planned.items()}
+        if not apart:
+            tell_moves(self._executor, planned)
         self._jobs[self._pool.submit(self._executor.run, plans, apart=apart)] = _Running(planned, now)
 
     def _next_alone(self, planned: Planned, now: float) -> list[str]:

@@ -193,6 +193,18 @@ class SparkExecutor:
         said = reason(error) if code is None else f"its Java process has ended, with exit code {code}"
         return StreamsError(f"Spark could not run a micro-batch: {said}; more is in '{self._directory / 'spark.log'}'")
 
+    def moving(self, plans: Mapping[str, Plan]) -> Mapping[str, Collection[str]]:
+        moved = self._placement.take_moves()
+        if not moved:
+            return {}
+        with self._lock:
+            count = slots(self._config, self._widest())
+            slot_of = {key: slots_of(key, self._applications[key].layout, count) for key in plans}
+        return {
+            key: {task for task in (*plan.ranges, *plan.due) if slot_of[key][task] in moved}
+            for key, plan in plans.items()
+        }
+
     def cancel(self, keys: Collection[str]) -> None:
         with self._lock:
             meant = [job for job, planned in self._running if not planned.isdisjoint(keys)]

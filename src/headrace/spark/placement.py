@@ -73,6 +73,8 @@ class Placement:
         self._executors: frozenset[LiveExecutor] = frozenset()
         self._demanded = Demand(0, frozenset(), 0, 0)
         self._assignment = Assignment()
+        self._moves: dict[int, str] = {}
+        """Slots that were said to move, and to which executor."""
         self._assigned_at = 0.0
         self._told: Orders = {}
         """What hosts have been told; they are told again when it is time to ask."""
@@ -94,6 +96,18 @@ class Placement:
             if before is not None and before.host != host:
                 # What it leaves is a copy, too, until somebody looks.
                 self._lags.setdefault((slot, before.host), 0)
+
+    def take_moves(self) -> frozenset[int]:
+        """Returns the slots that are to run elsewhere than they ran last, as far as that is known; each move once."""
+        with self._lock:
+            moving = {
+                slot: executor.id
+                for slot, executor in self._assignment.active.items()
+                if slot in self._last and self._last[slot].id != executor.id
+            }
+            new = frozenset(slot for slot, id_ in moving.items() if self._moves.get(slot) != id_)
+            self._moves = moving
+            return new
 
     def preferred(self, slots: int) -> list[tuple[str, ...]] | None:
         """Returns what slots prefer: their executor, then the hosts of their standby copies; None if all is one.

@@ -44,8 +44,8 @@ class Stall:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether all is well nevertheless: nothing is there to be done, or somebody wanted it so."""
-        return self.reason in ("no-input", "paused")
+        """Whether all is well nevertheless: nothing is to be done, somebody wanted it so, or only some tasks wait."""
+        return self.reason in ("no-input", "paused", "restoring")
 
 
 def find_stall(facts: Facts) -> Stall | None:
@@ -66,6 +66,12 @@ def find_stall(facts: Facts) -> Stall | None:
         return Stall("paused", facts.changed_ms, f"Paused; {facts.lag:,} records wait")
     if facts.state != "RUNNING":
         waited_ms = facts.now_ms - facts.changed_ms
+        if facts.state == "REBALANCING" and facts.last_batch_ms is not None:
+            stall = _idle(facts)
+            if stall is not None and not stall.is_healthy:
+                return stall
+            text = f"Some tasks are being restored, or move, since {waited_ms // 1000} s"
+            return Stall("restoring", facts.changed_ms, text)
         slow = waited_ms > _SLOW_START_MS
         return Stall(
             "starting", facts.changed_ms, f"Still starting after {waited_ms // 1000} s" if slow else "Starting"

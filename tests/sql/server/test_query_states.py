@@ -123,6 +123,9 @@ class CountedStarts:
             def on_restores(self, tasks: Any) -> None:
                 listener.on_restores(tasks)
 
+            def on_moves(self, tasks: Any) -> None:
+                listener.on_moves(tasks)
+
         self.starting.add(name)
         self.most = max(self.most, len(self.starting))
         made = local_engine(topology, config, log, listener=Told(), directory=directory)

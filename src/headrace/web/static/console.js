@@ -43,7 +43,7 @@ function header() {
   banner(stall && `${stall.text} (for ${ago(application.now_ms - stall.since_ms)})`, KIND_OF_STALL[stall?.reason]);
 }
 
-const KIND_OF_STALL = { failing: "bad", stopped: "bad", "waiting-for-broker": "bad", "no-input": "calm", paused: "calm" };
+const KIND_OF_STALL = { failing: "bad", stopped: "bad", "waiting-for-broker": "bad", "no-input": "calm", paused: "calm", restoring: "calm" };
 
 async function listen() {
   for (;;) {
