@@ -132,7 +132,8 @@ def test_module_imports_only_from_its_layer_or_above(name: str) -> None:
         if package == "headrace":
             found = rest.split(".")[0]
             assert found in RANK, f"{name}:{line} imports {target}: import from the module that defines it"
-            assert name in FRONT_DOORS or RANK[found] <= RANK[layer], f"{name}:{line} imports {target}, which is a layer below"
+            is_above = name in FRONT_DOORS or RANK[found] <= RANK[layer]
+            assert is_above, f"{name}:{line} imports {target}, which is a layer below"
 
 
 @pytest.mark.parametrize("name", MODULES)
