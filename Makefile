@@ -88,7 +88,7 @@ else
 	@echo "no ../shared/ksqldb here: ksqlDB's cases were NOT run; the tests have run the project's own cases of SQL"
 endif
 
-BENCHMARKS := driver expiry embedded_log metrics_cost query query_http sql_formats sql sql_many store_engines engine engine_latency engine_growth
+BENCHMARKS := driver expiry embedded_log metrics_cost query query_http sql_formats sql sql_many store_engines engine engine_latency engine_growth backfill
 bench: $(STAMP) java ## everything next to something else; fails if a target was missed
 	@failed=; for each in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$each || failed="$$failed $$each"; done; \
 	  test -z "$$failed" || { echo "missed targets in:$$failed" >&2; exit 1; }

@@ -144,9 +144,8 @@ def test_module_imports_only_from_its_layer_or_above(name: str) -> None:
         if package == "headrace":
             found = layer_of(rest)
             assert found in RANK, f"{name}:{line} imports {target}: import from the module that defines it"
-            assert name in FRONTS or RANK[found] <= RANK[layer], (
-                f"{name}:{line} imports {target}, which is a layer below"
-            )
+            is_above = name in FRONTS or RANK[found] <= RANK[layer]
+            assert is_above, f"{name}:{line} imports {target}, which is a layer below"
 
 
 @pytest.mark.parametrize("name", MODULES)

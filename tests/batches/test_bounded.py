@@ -98,7 +98,7 @@ def history(program: Program) -> dict[str, list[Output]]:
 
 @pytest.mark.parametrize("partitions", [1, 4])
 @given(random=st.randoms(use_true_random=False), chunk=st.sampled_from([1, 2, 5, ALL_AT_ONCE]))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_programs_give_what_the_driver_gives(random: Random, partitions: int, chunk: int) -> None:
     program = make_program(random, partitions)
     if program.config.statestore_cache_max_bytes:

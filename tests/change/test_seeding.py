@@ -265,3 +265,27 @@ def test_a_table_that_is_restored_from_its_topic_is_refused(tmp_path: Path) -> N
         log.create_topic("users")
         with pytest.raises(ChangeRefusedError, match="'names' is restored from its topic 'users'"):
             prepare_seed(builder.build(config), config, log, 0)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_an_application_that_dies_at_any_step_of_its_first_run_after_a_seed_goes_on(
+    tmp_path: Path, everything: ByKey, *, after: bool
+) -> None:
+    number, has_died = 0, True
+    while has_died:
+        number += 1
+        directory = tmp_path / str(number)
+        with EmbeddedLog(directory / "log", sync="none") as log:
+            shop = Shop(log, directory)
+            shop.fill(shop.after)
+            shop.seed()
+            dying = crashing_log(log, Countdown(number, after=after))
+            try:
+                Streams(shop.topology, shop.config, log=dying, engine=local_engine).run(available_now=True)
+            except Crash:
+                shop.run()
+            else:
+                has_died = False
+            assert outputs(log, OUTPUTS) == everything
+    # The journal, the begin of a batch, its tasks, the batch.
+    assert number > 6

@@ -151,6 +151,9 @@ def test_an_error_of_a_function_is_told(spark: SparkSession) -> None:
         StreamsError, match=r"backfill failed: .*ProcessingError: task 0_0: node 'KSTREAM-MAPVALUES-0000000001'"
     ):
         backfill(builder.build(), {"in": frame})
+    without_time = spark.createDataFrame([("7", None)], "value string, timestamp long")
+    with pytest.raises(StreamsError, match=r"backfill failed: .*timestamp"):
+        backfill(builder.build(), {"in": without_time})
 
 
 def test_what_is_wrong_with_inputs_is_told(spark: SparkSession) -> None:

@@ -66,7 +66,7 @@ class FrameShuffle:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._kept: list[DataFrame] = []
-        self._shipped: dict[int, Broadcast[bytes]] = {}
+        self._shipped: list[tuple[BoundedJob, Broadcast[bytes]]] = []
         self._empty = spark.createDataFrame([], SCHEMA)
 
     def input(self, job: BoundedJob, topic: str, given: InputRows) -> Frame:
@@ -129,16 +129,19 @@ class FrameShuffle:
         return any(not frame.rows.filter(F.col("kind") == int(RowKind.NEXT)).isEmpty() for frame in several)
 
     def _ship(self, job: BoundedJob) -> Broadcast[bytes]:
-        if id(job) not in self._shipped:
-            self._shipped[id(job)] = self._spark.sparkContext.broadcast(pack(job))
-        return self._shipped[id(job)]
+        for known, shipped in self._shipped:
+            if known is job:
+                return shipped
+        shipped = self._spark.sparkContext.broadcast(pack(job))
+        self._shipped.append((job, shipped))
+        return shipped
 
     def close(self) -> None:
         """Deletes what was kept on disk."""
         while self._kept:
             self._kept.pop().unpersist()
         while self._shipped:
-            self._shipped.popitem()[1].unpersist()
+            self._shipped.pop()[1].unpersist()
 
 
 def _place(pair: tuple[int, Output]) -> int:

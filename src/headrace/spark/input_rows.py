@@ -127,12 +127,13 @@ def _quoted(name: str) -> str:
 
 
 def _milliseconds(frame: DataFrame, topic: str, name: str) -> Column:
+    """Returns the time of rows; one without a time gets -1, about which the timestamp extractor complains."""
     kind = frame.schema[name].dataType
     column = F.col(_quoted(name))
     if isinstance(kind, IntegralType):
-        return column.cast("long")
+        return F.coalesce(column.cast("long"), F.lit(-1))
     if isinstance(kind, TimestampType | TimestampNTZType | DateType):
-        return F.unix_millis(column.cast("timestamp"))
+        return F.coalesce(F.unix_millis(column.cast("timestamp")), F.lit(-1))
     message = (
         f"backfill: the time of '{topic}' must be a timestamp, a date, or milliseconds as a whole number; column "
         f"'{name}' is of type {kind.simpleString()}; cast it"
