@@ -172,7 +172,7 @@ def test_task_with_work_that_moves_is_told_of_before_it_runs_elsewhere(log: Embe
 def prepare(log: EmbeddedLog, directory: Path) -> None:
     """Leaves an application whose second task has much to restore."""
     write(log, 0, 1)
-    application(log, directory, Cluster())[0].run(available_now=True)
+    application(log, directory, Cluster())[0].run(until_end=True)
     shutil.rmtree(directory / "app")
 
 

@@ -281,7 +281,7 @@ def test_an_application_that_dies_at_any_step_of_its_first_run_after_a_seed_goes
             shop.seed()
             dying = crashing_log(log, Countdown(number, after=after))
             try:
-                Streams(shop.topology, shop.config, log=dying, engine=local_engine).run(available_now=True)
+                Streams(shop.topology, shop.config, log=dying, engine=local_engine).run(until_end=True)
             except Crash:
                 shop.run()
             else:
