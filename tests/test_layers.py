@@ -54,6 +54,7 @@ HOMES = {
         "topics",
         "runtime.memory",
         "batches",
+        "change.seeding",
         "spark",
         "sql.formats",
         "sql.planning.running.row_serde",

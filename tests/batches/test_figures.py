@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -28,6 +28,9 @@ from headrace.app.places import open_log
 from headrace.batches.reports import BatchReport
 from headrace.state import MemoryEngine
 from headrace.state.overlay import OverlayEngine
+
+if TYPE_CHECKING:
+    from headrace.topics.kafka import KafkaLog
 
 MINUTE = timedelta(minutes=1)
 
@@ -157,3 +160,27 @@ def test_growth_of_many_rows_is_extrapolated() -> None:
     assert overlay.growth() == 5_000
     # Old and new rows alternate: whoever took every tenth would see one kind alone.
     assert 4_500 < overlay.growth(at_most=1_000) < 5_500
+
+
+@pytest.mark.kafka
+def test_ends_of_transactions_are_no_records(kafka: KafkaLog, tmp_path: Path) -> None:
+    def copy(application: str, source: str, target: str) -> int:
+        config = StreamsConfig(
+            application_id=application, state_dir=tmp_path, bootstrap_servers=kafka.bootstrap_servers
+        )
+        builder = StreamsBuilder()
+        builder.stream(source).to(target)
+        reports: list[BatchReport] = []
+        streams = Streams(builder.build(), config, engine=local_engine)
+        streams.add_batch_listener(reports.append)
+        streams.run(until_end=True)
+        assert reports[-1].lag == 0
+        return sum(report.records_in for report in reports)
+
+    config = StreamsConfig(bootstrap_servers=kafka.bootstrap_servers)
+    with Producer(config, "in", partitions=1) as producer:
+        producer.send("a", 1)
+        producer.send("b", 2)
+    assert copy("one", "in", "middle") == 2
+    assert kafka.end_offsets([("middle", 0)])[("middle", 0)] == 3
+    assert copy("two", "middle", "out") == 2

@@ -6,12 +6,14 @@ change of a stopped application: if it is interrupted, nothing runs before the s
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from struct import Struct
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
+
+import msgspec
 
 from headrace.app.description import Description
 from headrace.app.topics import (
@@ -36,6 +38,8 @@ from headrace.topology.topology import Topology
 
 SEED = "seed"
 _PAGE_RECORDS = 10_000
+_LENGTH = Struct(">Q")
+_decode_page = msgspec.msgpack.Decoder(list[ShuffleRow]).decode
 
 Cut: TypeAlias = int | Mapping[TopicPartition, int]
 """Where history ends and the topics go on: a time in milliseconds, or an offset for each partition of each input."""
@@ -144,8 +148,9 @@ class _TaskPart:
         self._page.append(row)
 
     def flush(self) -> None:
+        page = msgspec.msgpack.encode(self._page)
         with self._path.open("ab") as file:
-            pickle.dump([tuple(row) for row in self._page], file)
+            file.write(_LENGTH.pack(len(page)) + page)
         self._page = []
 
     def updating(self, positions: Offsets) -> Callable[[TaskHead], TaskUpdate]:
@@ -158,11 +163,8 @@ class _TaskPart:
 
     def _written(self) -> Iterator[tuple[str, list[Output]]]:
         with self._path.open("rb") as file:
-            while True:
-                try:
-                    page = [ShuffleRow(*row) for row in pickle.load(file)]
-                except EOFError:
-                    return
+            while length := file.read(_LENGTH.size):
+                page = _decode_page(file.read(*_LENGTH.unpack(length)))
                 if page:
                     yield page[0].topic, [_output(row) for row in page]
 
