@@ -17,5 +17,5 @@
 | `loop`, `shared_loop` | tick after tick, for one application or for many in one job |
 | `reports`, `restore_events`, `failure_note` | what tasks and micro-batches tell |
 | `housekeeping` | retention and compaction of the embedded log |
-| `bounded_input`, `bounded_rows`, `bounded_host`, `bounded_task`, `bounded_run` | backfills: tasks over input that ends |
+| `bounded_input`, `bounded_rows`, `bounded_host`, `bounded_task`, `bounded_run` | backfills: input that ends |
 """

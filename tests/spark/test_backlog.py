@@ -1,10 +1,10 @@
-"""A backfill on Spark; see ``tests/batches/test_backfill.py``."""
+"""A backlog on Spark; see ``tests/batches/test_backlog.py``."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.batches.test_backfill import build, expected, fill, results
+from tests.batches.test_backlog import build, expected, fill, results
 from tests.spark.stand import Stand
 
 

@@ -1,4 +1,4 @@
-"""A backfill reads topics that were written over the same time, one of them with far more records than the other."""
+"""A backlog of topics that were written over the same time, one of them with far more records than the other."""
 
 from __future__ import annotations
 
