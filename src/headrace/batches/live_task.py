@@ -22,6 +22,7 @@ from headrace.runtime.task import Task
 from headrace.state.changes import Changes
 from headrace.state.engine import Engine
 from headrace.state.memory import MemoryEngine
+from headrace.state.overlay import OverlayEngine
 from headrace.state.segmented import SegmentedStore
 from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal, TaskRecord, Written
 from headrace.topics.log import Offsets, Output, TopicPartition
@@ -31,8 +32,10 @@ logger = logging.getLogger(__name__)
 _SAMPLES = 16
 """How many moments of a store's retention are remembered: of its changelog, one part of so many is kept too long."""
 _FIGURES_EVERY_S = 10.0
-_COUNTED_ROWS = 4_096
+_COUNTED_ROWS = 256
 """Of how many changed rows of a store it is looked up whether they are new; more are extrapolated."""
+_WALKED_ROWS = 4_096
+"""How many rows a store may have of which those are counted, one by one, that expire."""
 
 
 class _Sample(NamedTuple):
@@ -138,9 +141,7 @@ class LiveTask:
                 engine.rollback()
             else:
                 engine.commit()
-            if self.task.stores[store].entry_bounds is None and not getattr(engine.base, "size", 0):
-                # It costs nothing now, and ends what was extrapolated.
-                self._rows[store] = engine.base.count()
+            self._rows[store] = self._recount(store, engine.base)
         self._changes = {}
         return True
 
@@ -178,7 +179,10 @@ class LiveTask:
         listed = [(*target, offset) for target, offset in merged.items()]
         stores = self.task.stores
         rows = {
-            name: self._rows[name] + engine.growth(stores[name].entry_bounds, at_most=_COUNTED_ROWS)
+            name: self._rows[name]
+            + engine.growth(
+                stores[name].entry_bounds, at_most=_COUNTED_ROWS, with_ranges=self._rows[name] <= _WALKED_ROWS
+            )
             for name, engine in engines.items()
         }
         record = TaskRecord(batch_id, token_hex(8), listed, next_clock_ms, memory, self._lineage, rows=rows)
@@ -197,6 +201,17 @@ class LiveTask:
         if bounds is None:
             return base.count()
         return known[name] if name in known else sum(1 for _ in base.scan(*bounds))
+
+    def _recount(self, name: str, base: Engine) -> int:
+        """Returns how many entries a store has, counted anew where that costs nothing and ends an estimate."""
+        known = self._rows[name]
+        if not isinstance(base, OverlayEngine):
+            return base.count() if self.task.stores[name].entry_bounds is None else known
+        if self.task.stores[name].entry_bounds is None:
+            return known if base.size else base.base.count()
+        expired = name in self._changes and self._changes[name].ranges and known > _WALKED_ROWS
+        # Rows that wait to be written may be there already: at most so many are left.
+        return base.size + base.base.count() if expired else known
 
     def _changelog_records(self, changes: Mapping[str, Changes]) -> list[tuple[str, list[Output]]]:
         partition, now_ms = self._place.id.partition, max(self.task.state.stream_time_ms, 0)

@@ -140,11 +140,13 @@ class OverlayEngine:
     def count(self) -> int:
         return self.base.count() + self.growth()
 
-    def growth(self, bounds: tuple[bytes, bytes] | None = None, *, at_most: int | None = None) -> int:
+    def growth(
+        self, bounds: tuple[bytes, bytes] | None = None, *, at_most: int | None = None, with_ranges: bool = True
+    ) -> int:
         """Returns by how many rows the base grows with a commit, of those within bounds.
 
         Every row above the base is looked up in it. If there are more than ``at_most``, only so many are, and the
-        answer is an estimate.
+        answer is an estimate. Ranges that are deleted are walked through, unless they are not to count.
 
         >>> from headrace.state import MemoryEngine
         >>> overlay = OverlayEngine(MemoryEngine())
@@ -155,13 +157,16 @@ class OverlayEngine:
         >>> overlay.growth()
         1
         """
-        start, stop = (None, None) if bounds is None else bounds
         rows = self._rows.values
-        keys = list(rows) if bounds is None else list(self._rows.keys(start, stop))
+        keys = list(rows)
         looked_up = keys if at_most is None or len(keys) <= at_most else Random(0).sample(keys, at_most)
-        grown = sum((rows[key] is not None) - self._is_below(key) for key in looked_up)
+        grown = sum(
+            (rows[key] is not None) - self._is_below(key)
+            for key in looked_up
+            if bounds is None or bounds[0] <= key < bounds[1]
+        )
         deleted = 0
-        for low, high in self._ranges:
+        for low, high in self._ranges if with_ranges else ():
             low, high = (low, high) if bounds is None else (max(low, bounds[0]), min(high, bounds[1]))
             deleted += sum(1 for _ in self.base.scan(low, high)) if low < high else 0
         return (grown * len(keys) // len(looked_up) if looked_up else 0) - deleted
