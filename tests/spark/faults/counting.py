@@ -38,6 +38,7 @@ def main(settings: dict[str, Any]) -> None:
 
     logging.getLogger(placement.__name__).addHandler(_Telling())
     logging.getLogger(placement.__name__).setLevel(logging.INFO)
+    streams.set_state_listener(lambda new, _old: tell("state", state=new.name))
     streams.add_batch_listener(told)
     streams.run()
 

@@ -113,6 +113,10 @@ class Counting:
     def _batches(self) -> list[dict[str, Any]]:
         return [event for event in self._events if event["event"] == "batch"]
 
+    def states(self) -> list[str]:
+        """Returns the states that the application was in."""
+        return [event["state"] for event in self._events if event["event"] == "state"]
+
     def said(self) -> list[str]:
         """Returns what was told of the placement of slots."""
         return [event["said"] for event in self._events if event["event"] == "placement"]

@@ -36,6 +36,8 @@ def test_a_machine_joins_when_it_is_warm_and_takes_over_when_another_is_lost(
         counting.feed(range(KEYS))
         counting.wait_for_counts()
         assert not counting.said()
+        counting.wait_until(lambda: counting.states()[-1:] == ["RUNNING"], "it runs")
+        states = len(counting.states())
         # A second machine joins. One of the slots goes there, when its copy has all of the state.
         cluster.add_machine(directory)
         counting.wait_until(lambda: any("moves from" in said for said in counting.said()), "a slot moves")
@@ -50,6 +52,8 @@ def test_a_machine_joins_when_it_is_warm_and_takes_over_when_another_is_lost(
         restored = counting.restored()[before:]
         assert {task for batch in restored for task in batch} == {"0_0", "0_1"}
         assert sum(sum(batch.values()) for batch in restored) == 0
+        # Nothing had to be restored, and the move was told.
+        counting.wait_until(lambda: counting.states()[states:][:2] == ["REBALANCING", "RUNNING"], "the move is told")
         # The one that has moved leaves a standby behind. The other one has had one for long.
         counting.wait_for_copy(slot, "127.0.0.2")
         # The first machine is lost while it works.
