@@ -275,6 +275,7 @@ def test_every_setting_has_a_dotted_name_of_its_own() -> None:
         http_token="secret",
         http_tls_certificate="certificate.pem",
         http_tls_key="key.pem",
+        http_formatter=repr,
     ).to_mapping()
     # All but the extras, and the processor wrapper, which is None here.
     assert len(mapping) == len(dataclasses.fields(StreamsConfig)) - 2
