@@ -20,7 +20,7 @@ from tests.sql.server.kit import Client, SqlPlace
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.web.browser import PHONE, SOON, opened, opened_browser, take_picture
 
@@ -519,6 +519,21 @@ def test_unknown_addresses_say_so(page: Page, site: Site, address: str, said: st
     expect(page.locator("main .error")).to_contain_text(said)
     page.locator("main").get_by_role("link").first.click()
     expect(page.get_by_text("Not found")).to_have_count(0)
+
+
+def test_page_that_was_left_draws_nothing_over_the_next_one(page: Page, site: Site) -> None:
+    page.goto(f"{site.url}#/sql")
+    expect(page.locator("#beginning")).to_be_visible()
+    held: list[Route] = []
+    page.route("**/api/topics", lambda route: held.append(route))
+    with page.expect_request("**/api/topics"):
+        page.goto(f"{site.url}#/topics")
+    page.goto(f"{site.url}#/sql")
+    expect(page.locator("#beginning")).to_be_visible()
+    with page.expect_response("**/api/topics"):
+        held[0].continue_()
+    page.evaluate("new Promise((drawn) => setTimeout(drawn, 200))")
+    expect(page.locator("#beginning")).to_be_visible()
 
 
 def test_what_others_have_named_and_written_is_text_and_never_code(page: Page, site: Site) -> None:

@@ -2,30 +2,38 @@
 
 import { card, element } from "./dom.js";
 
-const page = document.getElementById("page");
+let page = document.getElementById("page");
 
 // A page is [id, title, draw, repeated, parts]. One that is repeated is drawn anew with every beat; the others keep what
 // was typed into them. `parts` is how many parts its address may have behind its own name. Returns what draws the page
 // of the address: anew, or as one beat of it.
 export function pages(list, live, isReady) {
   let leaving = new AbortController();
-  let drawing = false;
+  let drawing = null;
   async function show(fresh) {
     const { name, rest, search } = address(list[0][0]);
     const found = list.find(([id, , , , parts = 0]) => id === name && rest.length <= parts);
     if (!fresh && (!found?.[3] || drawing)) return;
-    if (fresh) { leaving.abort(); leaving = new AbortController(); }
+    if (fresh) leave();
     document.getElementById("navigation").replaceChildren(...list.map(([id, title]) => element("a", { href: `#/${id}`, "aria-current": id === found?.[0] ? "page" : undefined }, title)));
     if (!found) { page.replaceChildren(unknown(list)); return; }
     if (!isReady()) return;
-    drawing = true;
+    const place = drawing = page;
     try {
-      await found[2](page, live, rest, leaving.signal, search);
+      await found[2](place, live, rest, leaving.signal, search);
     } catch (error) {
-      if (error.name !== "AbortError") page.replaceChildren(card(error.isUnknown ? "Not found" : "This did not work", element("p", { class: "error" }, error.message), element("p", {}, "Back to ", element("a", { href: `#/${found[0]}` }, found[1]))));
+      if (error.name !== "AbortError") place.replaceChildren(card(error.isUnknown ? "Not found" : "This did not work", element("p", { class: "error" }, error.message), element("p", {}, "Back to ", element("a", { href: `#/${found[0]}` }, found[1]))));
     } finally {
-      drawing = false;
+      if (drawing === place) drawing = null;
     }
+  }
+  // Who is still waiting for an answer draws where nobody looks.
+  function leave() {
+    leaving.abort();
+    leaving = new AbortController();
+    const left = page;
+    page = left.cloneNode();
+    left.replaceWith(page);
   }
   addEventListener("hashchange", () => show(true));
   show(true);
