@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ from headrace.app.backoff import Backoff
 from headrace.app.callbacks import Callbacks, check_callback
 from headrace.app.checks import checked_config, checked_topology, seconds_of
 from headrace.app.engine import Batch, BatchListener, Engine, EngineFactory, spark_engine
+from headrace.app.failure_watch import failure_watch
 from headrace.app.latch import Latch
 from headrace.app.opening import Opened
 from headrace.app.places import open_log
@@ -41,10 +41,6 @@ from headrace.topology.queryable import logged_stores
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
-failing = logging.getLogger("headrace.app.failing")
-"""Of its own: what stops an application is told by whoever waits for its end, but that may take a while."""
-
-_WATCH_EVERY_S = 1.0
 
 
 class Streams(Queries):
@@ -199,12 +195,8 @@ class Streams(Queries):
         # Not a daemon: a program that forgets to wait must not kill its engine in the middle of a batch.
         name = f"headrace-{self._config.application_id}"
         thread = threading.Thread(target=self._live, args=(engine, opened, until_end), name=name, daemon=False)
-        # One that a process has left which was killed.
-        take_failure_note(opened.directory)
         try:
-            threading.Thread(
-                target=self._watch_failures, args=(opened.directory,), name=f"{name}-watch", daemon=True
-            ).start()
+            failure_watch.add(opened.directory)
             thread.start()
         except RuntimeError as error:
             self._end(opened, error)
@@ -223,13 +215,6 @@ class Streams(Queries):
         except BaseException as error:
             failure = error
         self._end(opened, failure)
-
-    def _watch_failures(self, directory: Path) -> None:
-        """Tells at once of a task that has failed, while other tasks of its micro-batch may go on for long."""
-        while not self._changes.ended.wait(_WATCH_EVERY_S):
-            failure = take_failure_note(directory)
-            if failure is not None:
-                failing.error("%s; the micro-batch ends when its other tasks have ended", failure)
 
     def _run_once(self, engine: Engine, *, until_end: bool) -> None:
         engine.run(until_end=until_end)
@@ -265,6 +250,7 @@ class Streams(Queries):
 
     def _end(self, opened: Opened, failure: BaseException | None) -> None:
         self._failure = failure
+        failure_watch.remove(opened.directory)
         self._tell_restores(self._restores.suspend())
         # After close() a failure does not change where this leads; it is told by wait() and by leaving the context.
         if failure is not None and self._changes.become(StreamsState.PENDING_ERROR) is not None:
