@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import DataType, StructType
 from pyspark.taskcontext import TaskContext
 
-from headrace.errors import ConfigError, LogError, did_you_mean
+from headrace.errors import ConfigError, did_you_mean
 from headrace.spark.dataframes.columns import ColumnFormat, column_format
 from headrace.spark.dataframes.options import Options
 from headrace.spark.dataframes.topic_reader import DEFAULT_FORMATS, KEY, RECORD_COLUMNS, VALUE
@@ -58,6 +58,8 @@ class TopicWriter(DataSourceArrowWriter):
         with closing(self._options.open_log()) as log:
             # It says so before anything runs.
             log.describe_topic(self._topic)
+            if isinstance(log, EmbeddedLog):
+                log.staged_append(self._name).begin()
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         """Stages the rows of a task on the embedded log, or writes them to Kafka in a transaction."""
@@ -68,28 +70,30 @@ class TopicWriter(DataSourceArrowWriter):
             if isinstance(log, EmbeddedLog):
                 return TaskWritten(log.staged_append(self._name).stage(str(task), self._topic, rows))
             # A second attempt has the same id, so that the brokers end the transaction of the first one.
-            _kafka(log).append_in_transaction(self._topic, rows, f"{self._name}-{task}")
+            _kafka(log).append_in_transaction(self._topic, rows, self._transactional_id(task))
             return TaskWritten(None)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Makes everything visible that tasks have staged, in one transaction."""
         receipts = [each.receipt for each in messages if isinstance(each, TaskWritten) and each.receipt is not None]
-        if receipts:
-            with closing(self._options.open_log()) as log:
-                _embedded(log).staged_append(self._name).commit(receipts)
+        with closing(self._options.open_log()) as log:
+            if isinstance(log, EmbeddedLog):
+                log.staged_append(self._name).commit(receipts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Forgets what tasks have staged; what tasks have committed to Kafka stays."""
+        """Forgets what tasks have staged; what tasks have committed to Kafka stays.
+
+        Spark lets tasks of a failed job go on for some seconds: none of them may commit after this.
+        """
         with closing(self._options.open_log()) as log:
             if isinstance(log, EmbeddedLog):
                 log.staged_append(self._name).discard()
+            else:
+                late = [self._transactional_id(task) for task, message in enumerate(messages) if message is None]
+                _kafka(log).fence(self._topic, late)
 
-
-def _embedded(log: DurableLog) -> EmbeddedLog:
-    if not isinstance(log, EmbeddedLog):
-        message = "the rows of a data frame were staged on the embedded log, and another log is open; write them again"
-        raise LogError(message)
-    return log
+    def _transactional_id(self, task: int) -> str:
+        return f"{self._name}-{task}"
 
 
 # Imported in here: the client of Kafka is optional.

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.topics.embedded.committing import publish
+from headrace.topics.embedded.environment import explain
 from headrace.topics.embedded.staging import StageWriter, StagingArea
 from headrace.topics.embedded.tables import Tables
 from headrace.topics.journal import Receipt, TaskRecord
@@ -16,6 +17,7 @@ from headrace.topics.log import Output, Topic, TopicPartition
 
 _PREFIX = "append "
 """Before the names of appends among those of applications, which cannot have it."""
+_OVER = ".over"
 _ABANDONED_S = 7 * 24 * 3600.0
 
 
@@ -27,6 +29,7 @@ class StagedAppend:
     >>> with TemporaryDirectory() as directory, EmbeddedLog(directory) as log:
     ...     users = log.create_topic("users")
     ...     append = log.staged_append("a1")
+    ...     append.begin()
     ...     parts = [append.stage(f"{n}", "users", [[(None, n, b"alice", b"hello", ())]]) for n in range(2)]
     ...     before = log.end_offsets([("users", 0)])
     ...     append.commit(parts)
@@ -47,10 +50,18 @@ class StagedAppend:
         self._topic = topic
         self._name = _PREFIX + name
 
+    def begin(self) -> None:
+        """Makes the folder in which parts are staged. Without it they are refused: the append is over."""
+        folder = self._staging.folder(self._name)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise explain(str(folder), error, "written") from error
+
     def stage(self, part: str, topic: str, records: Iterable[Sequence[Output]]) -> Receipt:
         """Keeps records of one process beside the log; the receipt is what ``commit`` needs of them."""
         record = TaskRecord(0, "", [], None, b"")
-        stage = StageWriter(self._staging, self._topic, self._name, 0, part, record)
+        stage = StageWriter(self._staging, self._topic, self._name, 0, part, record, make_folder=False)
         try:
             for outputs in records:
                 stage.write(topic, outputs)
@@ -71,7 +82,12 @@ class StagedAppend:
 
     def discard(self) -> None:
         """Forgets what was staged, and what others have staged a week ago and never committed."""
-        shutil.rmtree(self._staging.folder(self._name), ignore_errors=True)
+        folder = self._staging.folder(self._name)
+        over = folder.with_name(f"{folder.name}{_OVER}")
+        # Moved first: a process that learns of the end too late finds no place for another file.
+        with suppress(FileNotFoundError):
+            folder.rename(over)
+        shutil.rmtree(over, ignore_errors=True)
         first = self._staging.folder(_PREFIX)
         for folder in first.parent.glob(f"{first.name}*"):
             # Somebody else may be faster.

@@ -96,8 +96,11 @@ class StageWriter:
         incarnation: int,
         task: str,
         record: TaskRecord,
+        *,
+        make_folder: bool = True,
     ) -> None:
         self._area = area
+        self._make_folder = make_folder
         self._topic = topic
         self._application = application
         self._incarnation = incarnation
@@ -150,7 +153,8 @@ class StageWriter:
         folder = self._area.folder(self._application)
         try:
             if self._file is None:
-                folder.mkdir(parents=True, exist_ok=True)
+                if self._make_folder:
+                    folder.mkdir(parents=True, exist_ok=True)
                 # A worker that was given up may still write: no two attempts ever share a name.
                 name = f"{self._incarnation}-{self._record.batch_id}-{quote(self._task, safe='')}-{token_hex(4)}"
                 self._path = folder / f"{name}{_SUFFIX}"

@@ -28,6 +28,7 @@ from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.kafka.task_journal import KafkaTaskJournal
 from headrace.topics.kafka.times import latest_time, offset_after
 from headrace.topics.kafka.transactional_append import append_in_transaction
+from headrace.topics.kafka.transactions import fence
 from headrace.topics.kafka.writing import Appender
 from headrace.topics.log import Committed, Offsets, Output, Raw, Topic, TopicPartition, Written
 
@@ -137,6 +138,10 @@ class KafkaLog:
     def append_in_transaction(self, topic: str, records: Iterable[Sequence[Output]], transactional_id: str) -> Written:
         """Writes records in one transaction: readers see all of them, or none if it fails."""
         return append_in_transaction(self._clients, self._administration.topic, topic, records, transactional_id)
+
+    def fence(self, topic: str, transactional_ids: Sequence[str]) -> None:
+        """Ends what ``append_in_transaction`` has open under these ids; it cannot commit any more."""
+        fence(self._clients, topic, transactional_ids)
 
     def read(
         self,

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException
 
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.producing import Delivery, flush, produce
+from headrace.topics.kafka.transactions import fencing_producer
 from headrace.topics.log import Output, Topic, Written
 from headrace.topics.spread import Sticky, spread
 
@@ -26,11 +27,8 @@ def append_in_transaction(
 ) -> Written:
     """Writes records in one transaction; another producer of the same id is fenced, and what it has open is over."""
     delivery, sticky = Delivery(), Sticky(crc32(transactional_id.encode()))
-    producer = clients.new_producer(transactional_id, {"transaction.timeout.ms": _TIMEOUT_MS})
     with clients.telling(f"writing to topic '{topic}'"):
-        # Asked before it has found a broker, it would look for one again only half a second later.
-        producer.list_topics(topic, clients.patience_s)
-        producer.init_transactions(clients.patience_s)
+        producer = fencing_producer(clients, transactional_id, topic, {"transaction.timeout.ms": _TIMEOUT_MS})
         producer.begin_transaction()
         try:
             for outputs in records:
