@@ -90,6 +90,9 @@ def run_headrace(directory: Path, program: Program, load: Load) -> Measured:
     shutil.rmtree(directory / "state" / application, ignore_errors=True)
     with EmbeddedLog(directory / "log") as log, output(log, program, load) as out:
         log.reset_application(application)
+        for topic in log.topics():
+            if topic.startswith(f"{application}-"):
+                log.delete_topic(topic)
         task = Task(
             program=program.name,
             application=application,

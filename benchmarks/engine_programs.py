@@ -252,7 +252,7 @@ PROGRAMS = {
             native_factor=2,
             wanted=700_000,
         ),
-        Program("c", "re-key and count", (PURCHASES,), rekey_and_count, counts=True, changes_key=True),
+        Program("c", "re-key and count", (PURCHASES,), rekey_and_count, counts=True, changes_key=True, wanted=450_000),
         Program(
             "d", "tumbling window count", (PURCHASES,), windowed_count, counts=True, has_native=True, native_factor=2
         ),

@@ -294,8 +294,8 @@ def test_an_empty_input_that_resumes_later_holds_back_what_is_not_older() -> Non
 
 def test_records_of_several_upstream_tasks_are_merged_by_time() -> None:
     task = task_of(merged(), Host())
-    task.add_upstream_records("a", 0, TaskId(0, 10), records((1, "k", "x1"), (5, "k", "x5")))
-    task.add_upstream_records("a", 0, TaskId(0, 2), records((1, "k", "y1"), (9, "k", "y9"), (4, "k", "y4")))
+    task.add_upstream_pages("a", 0, TaskId(0, 10), (records((1, "k", "x1")), records((5, "k", "x5"))))
+    task.add_upstream_pages("a", 0, TaskId(0, 2), (records((1, "k", "y1"), (9, "k", "y9"), (4, "k", "y4")),))
     task.add_records("b", 0, records((1, "k", "b1")))
     task.process_all()
     # At equal times by topic, then by upstream task; nobody overtakes within a task.

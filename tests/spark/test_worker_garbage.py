@@ -24,11 +24,32 @@ def _sight() -> Iterator[None]:
     gc.unfreeze()
 
 
+@pytest.fixture
+def _by_hand() -> Iterator[None]:
+    """As in a worker, where nothing is collected by itself."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 def test_new_garbage_is_collected() -> None:
     garbage = WorkerGarbage()
     gone = weakref.ref(Knot())
     garbage.collect()
     assert gone() is None
+
+
+@pytest.mark.usefixtures("_by_hand")
+def test_soon_after_a_collection_there_is_another_one_only_if_there_is_much_that_is_new() -> None:
+    garbage = WorkerGarbage(lambda: 0.0)
+    garbage.collect()
+    gone = weakref.ref(Knot())
+    garbage.collect()
+    assert gone() is not None
+    kept = [[number] for number in range(600_000)]
+    garbage.collect()
+    assert gone() is None
+    assert kept
 
 
 def test_what_lives_on_is_out_of_sight() -> None:

@@ -28,8 +28,8 @@ from headrace.batches.bounded_rows import (
     pack_headers,
     unpack_headers,
 )
+from headrace.batches.edges import FIRST_PARTITION
 from headrace.batches.live_task import unlogged_rows
-from headrace.batches.task_runner import FIRST_PARTITION
 from headrace.runtime.collector_pause import collector_paused
 from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.punctuation import NEVER

@@ -11,6 +11,7 @@ from resource import RLIMIT_NOFILE, getrlimit
 from typing import Any
 
 from headrace.batches.application import Application
+from headrace.batches.edges import EdgeWriter, feed_blobs
 from headrace.batches.global_tables import GlobalTables
 from headrace.batches.layout import TaskPlace
 from headrace.batches.live_task import LiveTask
@@ -22,19 +23,14 @@ from headrace.batches.working_copy import died_in, discard
 from headrace.errors import FencedError, OffsetOutOfRangeError, StreamsError
 from headrace.runtime.collector_pause import collector_paused
 from headrace.runtime.punctuation import NEVER
-from headrace.runtime.task import Task, TaskId
-from headrace.topics.blob import pack_all, unpack
 from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal
-from headrace.topics.log import Output, Raw, Topic, TopicLog, TopicPartition
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.log import Output, Raw, TopicLog, TopicPartition
 
 logger = logging.getLogger(__name__)
 
 _LIVE_TASKS = max(128, min(2048, getrlimit(RLIMIT_NOFILE)[0] // 8))
 """Tasks that a process keeps open. Each has two files; one that is closed is built anew in the next micro-batch, all of
 them if there are only a few more than this, because they take turns."""
-_BATCH_BITS = 32
-"""Records that cross an edge have no offset in a log: theirs is made of the batch and their place in it."""
 _PAGE_BYTES = 4 << 20
 """A range is read in pages of about this size, so that a long one never lies in memory as a whole."""
 
@@ -223,11 +219,12 @@ class TaskRunner:
         task, layout = live.task, self._application.layout
         ranges = plan.ranges.get(place.name, ())
         fetched: dict[TopicPartition, int] = {}
+        edges = EdgeWriter(layout, task)
         for each in ranges:
             pages = _pages(self._application.log, each, layout.config.on_offset_out_of_range)
-            counted = _counting(pages, fetched, (each.topic, each.partition))
+            counted = _counting(pages, fetched, (each.topic, each.partition), edges.take_page)
             task.add_pages(each.topic, each.partition, counted, resumes_ms=each.resumes_ms)
-        consumed = self._feed_blobs(task, place, plan, blobs)
+        consumed = feed_blobs(task, blobs, plan.batch_id, edges.take_page)
         task.punctuate_wall_clock()
         task.process_all()
         task.commit()
@@ -242,19 +239,13 @@ class TaskRunner:
             consumed[each.topic] = consumed.get(each.topic, 0) + taken
             records += taken
         task.drop_queued()
-        edges: list[EdgeBlob] = []
-        outputs: list[tuple[str, list[Output]]] = []
-        produced: dict[str, int] = {}
-        for topic, written in task.take_outputs():
-            produced[topic] = len(written)
-            if topic in layout.edges:
-                edges += self._packed(place, topic, written)
-            else:
-                partitions_in(self._application.log, topic)
-                outputs.append((topic, written))
+        edges.take_rest()
+        outputs = task.take_outputs()
+        for topic, _ in outputs:
+            partitions_in(self._application.log, topic)
         check()
         clock_ms = task.next_wall_clock_ms
-        receipt = live.commit(plan.batch_id, positions, outputs, edges, None if clock_ms == NEVER else clock_ms)
+        receipt = live.commit(plan.batch_id, positions, outputs, edges.blobs, None if clock_ms == NEVER else clock_ms)
         nodes, measures = task.state.take_figures()
         report = TaskReport(
             place.name,
@@ -266,7 +257,7 @@ class TaskRunner:
             changelogged=live.changelogged,
             counters=live.new_counts(),
             consumed={topic: count for topic, count in consumed.items() if count},
-            produced=produced,
+            produced={**edges.counts, **{topic: len(written) for topic, written in outputs}},
             nodes=nodes,
             measures=measures,
             late=task.state.late_samples.take(),
@@ -274,29 +265,7 @@ class TaskRunner:
             engines=live.engine_figures(),
             obsolete=live.obsolete(),
         )
-        return TaskResult(edges, report)
-
-    def _feed_blobs(self, task: Task, place: TaskPlace, plan: Plan, blobs: Sequence[EdgeBlob]) -> dict[str, int]:
-        """Hands over what other tasks have sent; returns how many records it is, by topic."""
-        counts: dict[str, int] = {}
-        base = plan.batch_id << _BATCH_BITS
-        # In the order in which they were sent: a shuffle promises none.
-        for each in sorted(blobs, key=lambda each: (each.topic, each.sender, each.sequence)):
-            raws = unpack(each.blob, base)
-            base += len(raws)
-            task.add_upstream_records(each.topic, place.id.partition, _task_id(each.sender), raws)
-            counts[each.topic] = counts.get(each.topic, 0) + len(raws)
-        return counts
-
-    def _packed(self, place: TaskPlace, topic: str, outputs: Sequence[Output]) -> list[EdgeBlob]:
-        """Packs what goes over an edge, for each task that gets some of it."""
-        layout = self._application.layout
-        reader = layout.edges[topic]
-        return [
-            EdgeBlob(str(TaskId(reader, partition)), topic, place.name, sequence, blob)
-            for partition, part in spread(Topic(topic, layout.partitions[topic]), outputs, FIRST_PARTITION)
-            for sequence, blob in enumerate(pack_all(part))
-        ]
+        return TaskResult(edges.blobs, report)
 
     def _append(self, letters: Sequence[tuple[str, list[Output]]], check: Callable[[], None]) -> None:
         """Writes dead letters of a failing task at once: the batch that they belong to will not be committed."""
@@ -346,30 +315,16 @@ def has_work(place: TaskPlace, plan: Plan, blobs: Sequence[EdgeBlob]) -> bool:
     return place.name in plan.ranges or place.name in plan.due or bool(blobs)
 
 
-class _FirstPartition(Sticky):
-    """Sends records without a key to the first partition, as the test driver does."""
-
-    __slots__ = ()
-
-    def __call__(self, output: Output, partitions: int) -> int:
-        return 0
-
-
-FIRST_PARTITION = _FirstPartition(0)
-"""Where records without a key go over an edge."""
-
-
-def _task_id(name: str) -> TaskId:
-    subtopology, partition = name.split("_")
-    return TaskId(int(subtopology), int(partition))
-
-
 def _counting(
-    pages: Iterator[list[Raw]], counts: dict[TopicPartition, int], target: TopicPartition
+    pages: Iterator[list[Raw]],
+    counts: dict[TopicPartition, int],
+    target: TopicPartition,
+    between_pages: Callable[[], None],
 ) -> Iterator[list[Raw]]:
     for page in pages:
         counts[target] = counts.get(target, 0) + len(page)
         yield page
+        between_pages()
 
 
 def _pages(log: TopicLog, each: Range, on_loss: str) -> Iterator[list[Raw]]:

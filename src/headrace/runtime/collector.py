@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from headrace.topics.log import Output
 
 
@@ -29,13 +31,18 @@ class Collector:
             self.touched.append(topic)
         buffer.append(output)
 
-    def drain(self) -> list[tuple[str, list[Output]]]:
-        """Takes away everything written, topics in the order of their first record."""
+    def drain(self, is_wanted: Callable[[str, int], bool] | None = None) -> list[tuple[str, list[Output]]]:
+        """Takes away what was written, topics in the order of their first record.
+
+        ``is_wanted`` chooses among the topics, by their names and how many records there are.
+        """
         drained = []
-        for topic in self.touched:
+        taken = [topic for topic in self.touched if is_wanted is None or is_wanted(topic, len(self._buffers[topic]))]
+        for topic in taken:
             buffer = self._buffers[topic]
             drained.append((topic, buffer.copy()))
             # Sinks hold on to the list, so it is emptied, not replaced.
             buffer.clear()
-        self.touched.clear()
+        # Sinks hold on to this one, too.
+        self.touched[:] = [topic for topic in self.touched if topic not in taken]
         return drained

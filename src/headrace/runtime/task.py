@@ -5,7 +5,8 @@ The host hands over records per input partition, says when to go on, and takes a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from headrace.config import StreamsConfig
@@ -63,7 +64,7 @@ class Task:
         self._sources = {node.name: node for node in nodes if isinstance(node, SourceNode)}
         self._edges: dict[str, Edge] = Lowering(nodes, children, self.state).sources()
         self._queues: dict[tuple[str, int], RecordQueue] = {}
-        self._upstreams: dict[tuple[str, int], dict[TaskId, list[Raw]]] = {}
+        self._upstreams: dict[tuple[str, int], dict[TaskId, list[Iterable[Sequence[Raw]]]]] = {}
         self._ready = TieHeap[RecordQueue]()
         self.consumed: dict[tuple[str, int], int] = {}
         """Offset of the last record processed, by topic and partition."""
@@ -136,14 +137,15 @@ class Task:
         if was_empty and queue.advance():
             self._offer(queue)
 
-    def add_upstream_records(self, topic: str, partition: int, upstream: TaskId, records: Iterable[Raw]) -> None:
+    def add_upstream_pages(self, topic: str, partition: int, upstream: TaskId, pages: Iterable[Sequence[Raw]]) -> None:
         """Keeps records that another task has sent over a repartition edge, for ``process_all`` to merge by time."""
-        self._upstreams.setdefault((topic, partition), {}).setdefault(upstream, []).extend(records)
+        self._upstreams.setdefault((topic, partition), {}).setdefault(upstream, []).append(pages)
 
     def _merge_upstreams(self) -> None:
         for (topic, partition), parts in self._upstreams.items():
             self._queues[topic, partition].is_sent = True
-            self.add_records(topic, partition, merge_by_time([parts[upstream] for upstream in sorted(parts)]))
+            by_sender = [chain.from_iterable(parts[upstream]) for upstream in sorted(parts)]
+            self.add_pages(topic, partition, merge_by_time(by_sender))
         self._upstreams.clear()
 
     def _offer(self, queue: RecordQueue) -> None:
@@ -316,9 +318,12 @@ class Task:
                     raise ProcessorStateError(message) from cause
                 self.state.run_waiting()
 
-    def take_outputs(self) -> list[tuple[str, list[Output]]]:
-        """Takes away what the sinks wrote, topics in the order of their first record."""
-        return self.state.collector.drain()
+    def take_outputs(self, is_wanted: Callable[[str, int], bool] | None = None) -> list[tuple[str, list[Output]]]:
+        """Takes away what the sinks wrote, topics in the order of their first record.
+
+        ``is_wanted`` chooses among the topics, by their names and how many records there are.
+        """
+        return self.state.collector.drain(is_wanted)
 
     def take_last_letters(self) -> list[tuple[str, list[Output]]]:
         """Takes away the dead letters of the failure that stopped the task: the only output of it that counts."""

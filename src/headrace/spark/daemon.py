@@ -20,6 +20,8 @@ if __name__ == "__main__":
     # Workers share these pages as long as no collector writes to them.
     gc.collect()
     gc.freeze()
-    # A worker of Spark's collects garbage after every task, and asks this module for it.
+    # A worker of Spark's collects garbage after every task, and asks this module for it. By itself the collector would
+    # walk through all that is new as soon as a micro-batch is over.
+    gc.disable()
     setattr(pyspark.daemon, "gc", WorkerGarbage())  # noqa: B010 - to mypy it is a module
     pyspark.daemon.manager()

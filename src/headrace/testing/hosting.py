@@ -234,7 +234,7 @@ class LocalHost:
             last = RecordMetadata(topic, partition, base + len(mine) - 1)
             reader = self._route(topic, partition)
             if reader is not None and sender is not None:
-                reader.add_upstream_records(topic, partition, sender, raws)
+                reader.add_upstream_pages(topic, partition, sender, (raws,))
             elif reader is not None:
                 self._pending.setdefault(origin, []).extend(raws)
             if topic in self._global_topics:
