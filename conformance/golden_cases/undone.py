@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 from headrace import StreamsConfig, Topology
@@ -136,7 +137,8 @@ class _UndoneHost(LocalHost):
 def _process_in_order(task: Task) -> None:
     """Takes the oldest of all heads again and again, at equal times by topic and partition."""
     for origin, parts in task._upstreams.items():
-        task.add_records(*origin, _in_order([list(parts[upstream]) for upstream in sorted(parts)]))
+        sent = [list(chain.from_iterable(chain.from_iterable(parts[upstream]))) for upstream in sorted(parts)]
+        task.add_records(*origin, _in_order(sent))
     task._upstreams.clear()
     while heads := [(queue.head.timestamp_ms, queue.origin) for queue in task._queues.values() if queue.head]:
         _, origin = min(heads)
