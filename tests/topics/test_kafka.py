@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -38,6 +39,16 @@ def test_records_come_back_as_they_were_but_for_time_zero(kafka: KafkaLog) -> No
     assert [(None, *rest) for _, *rest in kafka.read("t", 0, 0)] == outputs
     kafka.append("t", [record("a", "1", 0)])
     assert kafka.read("t", 0, 4)[0][1] == 1
+
+
+def test_range_is_read_to_its_end_although_the_partition_has_ended_before(kafka: KafkaLog) -> None:
+    kafka.create_topic("t")
+    # The reader is kept. It is told of an end behind each of the following appends, before anybody asks it.
+    assert kafka.read("t", 0, 0) == []
+    for count in range(1, 4):
+        kafka.append("t", [record("k", str(count))])
+        time.sleep(0.3)
+    assert [value for _, _, _, value, _ in kafka.read("t", 0, 0)] == [b"1", b"2", b"3"]
 
 
 def test_time_in_the_far_future_is_refused_by_the_broker(kafka: KafkaLog) -> None:

@@ -189,7 +189,7 @@ class _Reading:
             end = message.offset()
             assert end is not None, "the end of a partition has an offset"
             self._reader.ended = end
-            if end < self._stop and not self._found and end < self._stable_end():
+            if end < self._stop and end < self._stable_end():
                 # It was announced before more was written.
                 return False
             # Otherwise nothing of the range is left: only markers, or what was compacted away.
