@@ -1,4 +1,4 @@
-"""How the outcomes of cases are told."""
+"""Outcomes of test cases, printed one by one with a summary and an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The front door of the DSL: where topics become streams and tables, and calls become a topology."""
+"""StreamsBuilder: streams and tables from topics, and the topology that they add up to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler is told: where something failed, and the record that it is about."""
+"""Context of a failure, as handlers get it: the record, the node, the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler answers, and how it is asked."""
+"""Responses of exception handlers, and the call of a handler with a check of its response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps what micro-batches report, and says it under Kafka Streams' names."""
+"""Recorder of micro-batch reports, under the metric names of Kafka Streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store across its partitions: what stands below the face that is asked for by name."""
+"""Store over all its local partitions, read as one, below the interface that is asked for by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has which part of which store, and how far behind it is."""
+"""Metadata of views: the hosts that have each partition of a store, and their lag."""
 
 from __future__ import annotations
 

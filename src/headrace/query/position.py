@@ -1,4 +1,4 @@
-"""How far something has read its inputs, and how far somebody wants it to have."""
+"""Positions: offsets that were processed per input partition, and the bounds that queries demand of them."""
 
 from __future__ import annotations
 

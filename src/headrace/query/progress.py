@@ -1,4 +1,4 @@
-"""How far an application has come with its inputs, once everything that follows from them has been written."""
+"""Position of an application: the input offsets whose results are all in the changelogs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked of a store, as values."""
+"""Queries to stores, as values: by key, by range, by window, by version."""
 
 from __future__ import annotations
 

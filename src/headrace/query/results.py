@@ -1,4 +1,4 @@
-"""What a query gives: per partition a result or the reason why there is none, and how far whoever answered had come."""
+"""Results of queries: per partition a value or a failure reason, and the position of the answer."""
 
 from __future__ import annotations
 

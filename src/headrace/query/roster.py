@@ -1,4 +1,4 @@
-"""Who keeps views of an application: a small compacted topic, from which everybody concludes the same."""
+"""Membership of processes that keep views: leases in a compacted topic, and the assignment that follows from them."""
 
 from __future__ import annotations
 

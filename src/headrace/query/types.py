@@ -1,4 +1,4 @@
-"""How a store is to be seen when it is asked for by name: with or without timestamps, as windows or as sessions."""
+"""Queryable store types: the read-only interface under which a store is asked for, and the request parameters."""
 
 from __future__ import annotations
 

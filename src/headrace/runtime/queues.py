@@ -1,4 +1,4 @@
-"""Which record comes next: a queue per input partition, and the choice between their heads."""
+"""Record queues of a task, one per input partition, from which the record with the smallest timestamp is next."""
 
 from __future__ import annotations
 

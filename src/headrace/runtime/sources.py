@@ -1,4 +1,4 @@
-"""From the bytes of an input topic to keys, values and timestamps."""
+"""Sources: deserialization of an input topic's bytes to keys, values and timestamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a class of msgspec goes to another process that cannot import it: as a recipe to make it again.
+"""Pickling of ``msgspec.Struct`` classes that another process cannot import: a recipe that makes the class again.
 
 A class of a script, ``__main__``, or of a function is pickled by value, name by name of its ``__dict__``. That does not
 work for a ``msgspec.Struct``, whose metaclass reads the fields once, when the class is made.

@@ -1,4 +1,4 @@
-"""What exists: streams, tables, types and running queries. A catalogue never changes; a statement makes another one."""
+"""Catalogue of streams, tables, types and running queries: an immutable value; each statement returns a new one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pull and push queries are given, and what they give back."""
+"""Results of pull and push queries, and the context in which queries run."""
 
 from __future__ import annotations
 

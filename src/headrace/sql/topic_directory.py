@@ -1,4 +1,4 @@
-"""Which topics there are: all that statements need to know of a log."""
+"""Topic directory: the part of a log that statements need, and one in memory."""
 
 from __future__ import annotations
 

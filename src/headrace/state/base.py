@@ -1,4 +1,4 @@
-"""What all stores have in common."""
+"""Base class of all stores, and the link of a store to its task."""
 
 from __future__ import annotations
 

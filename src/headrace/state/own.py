@@ -1,4 +1,4 @@
-"""Stores of one's own: a class above an engine, which keeps its bytes."""
+"""Custom stores: a user's class above an engine, which keeps its bytes."""
 
 from __future__ import annotations
 

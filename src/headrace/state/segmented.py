@@ -1,4 +1,4 @@
-"""What window and session stores have in common: rows with a retention, and perhaps a cache above them."""
+"""Base of window and session stores: rows with a retention, and an optional record cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which record goes to which partition: explicit, by the key's hash, or sticky for records without a key."""
+"""Distribution of records over partitions: explicit, by the key's hash, or sticky for records without a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened in the last minutes, in memory: points in time, lag by partition, batches."""
+"""History of the last minutes, in memory: rates, lag by partition, micro-batches."""
 
 from __future__ import annotations
 

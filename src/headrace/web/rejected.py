@@ -1,4 +1,4 @@
-"""Late records, and where dead letters went: what tasks report of records that they have not processed."""
+"""Rejected records as tasks report them: late records, and the topics that dead letters went to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says when nothing moves, and why."""
+"""Stall detection: no progress in spite of lag, and the reason."""
 
 from __future__ import annotations
 

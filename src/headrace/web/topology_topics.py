@@ -1,4 +1,4 @@
-"""What the topology of an application says about topics."""
+"""Topics as a topology knows them: role and serdes, for the console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How this process answers from the views that it keeps."""
+"""Answers to HTTP requests from the views in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a request, or with us, as an answer."""
+"""Error responses: HTTP status, a code for programs and a sentence for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking another instance for what is not here."""
+"""Forwarding of requests to the instance that has the partition."""
 
 from __future__ import annotations
 

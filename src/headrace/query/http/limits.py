@@ -1,4 +1,4 @@
-"""What a server allows to those who ask."""
+"""Limits of an HTTP server: rows, waits, bytes and connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be asked of the stores, and by which address."""
+"""HTTP routes of the stores: lookups, ranges, and change streams."""
 
 from __future__ import annotations
 

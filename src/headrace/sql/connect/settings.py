@@ -1,4 +1,4 @@
-"""Where the Connect worker is, how long it may take, and who asks."""
+"""Settings of the Connect client: URL, timeout, credentials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression becomes: a type and a piece of Python source."""
+"""Typed expression: a SQL type, and Python source over a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a format is: a name, what columns it takes, and how it reads and writes a row."""
+"""Format protocol: the columns that a format can hold, and the serdes of rows and keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function is: a name, overloads, and words for its users."""
+"""Definitions of functions: names, overloads, documentation."""
 
 from __future__ import annotations
 

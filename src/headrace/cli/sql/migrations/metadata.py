@@ -1,4 +1,4 @@
-"""Which migrations were carried out: rows of a stream, in the log, beside what they have made."""
+"""Metadata of migrations: a stream in the log that records which ones were applied."""
 
 from __future__ import annotations
 

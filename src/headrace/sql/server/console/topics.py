@@ -1,4 +1,4 @@
-"""What the catalogue says about topics."""
+"""Topics as the catalogue knows them: role and serdes, for the console."""
 
 from __future__ import annotations
 
