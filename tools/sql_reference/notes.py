@@ -1,4 +1,4 @@
-"""What the page of statements says beyond the code: words, and examples that are carried out one after the other."""
+"""Notes of the page of SQL statements: words beyond the code, and examples that are run one after the other."""
 
 from __future__ import annotations
 
