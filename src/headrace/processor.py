@@ -72,7 +72,7 @@ TopicNameExtractor: TypeAlias = Callable[[Any, Any, RecordContext], str]
 
 
 class ProcessingContext(Protocol):
-    """What a processor can ask of the task that runs it."""
+    """Context of a processor: stores, clocks, punctuations, and the metadata of the current record."""
 
     @property
     def application_id(self) -> str:

@@ -33,9 +33,8 @@ V = TypeVar("V")
 class StreamsBuilder(Hinting):
     """Builds a topology from streams and tables.
 
-    Every call on the builder, and on the streams and tables it gives, adds nodes. Names that are left out are
-    counted, as in Kafka Streams. ``config`` decides what `build` is not told: the type of stores, optimisations,
-    required names.
+    Every call on the builder, and on its streams and tables, adds nodes. Names that are left out are generated, as in
+    Kafka Streams. ``config`` is the default for `build`: the type of stores, optimisations, required names.
 
     >>> from headrace import TopologyTestDriver
     >>> builder = StreamsBuilder()
@@ -151,7 +150,7 @@ class StreamsBuilder(Hinting):
         )
 
     def add_state_store(self, builder: StoreBuilder) -> StreamsBuilder:
-        """Adds a store for processors, which name it in `KStream.process` and its kin.
+        """Adds a store for processors, which name it in `KStream.process` or `KStream.process_values`.
 
         >>> from headrace import Processor, Serdes, Stores, TopologyTestDriver
         >>> class Count(Processor):
