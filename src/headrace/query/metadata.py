@@ -41,13 +41,13 @@ class HostInfo:
 
     @classmethod
     def unavailable(cls) -> HostInfo:
-        """Stands for an instance that nobody can reach from outside."""
+        """Stands for an instance that cannot be reached from outside."""
         return cls("unavailable", -1)
 
 
 @dataclass(frozen=True)
 class KeyQueryMetadata:
-    """Who can answer for a key."""
+    """The hosts that have a key: the active one and its standbys."""
 
     active_host: HostInfo
     standby_hosts: frozenset[HostInfo]
@@ -57,7 +57,7 @@ class KeyQueryMetadata:
 
 @dataclass(frozen=True)
 class LagInfo:
-    """How far a partition of a view has come in its changelog.
+    """Lag of one partition of a view behind its changelog.
 
     >>> LagInfo(90, 100).offset_lag
     10
@@ -74,7 +74,7 @@ class LagInfo:
 
 @dataclass(frozen=True)
 class StreamsMetadata:
-    """What one instance has."""
+    """One instance, with the stores and partitions that it has."""
 
     host_info: HostInfo
     state_store_names: frozenset[str]

@@ -104,7 +104,7 @@ class QueryResult(Generic[R]):
 
     @property
     def failure_message(self) -> str:
-        """What happened, in words; raises for a success."""
+        """The reason as a sentence; raises for a success."""
         return f"{self.failure_reason.name}: {self._message}"
 
     def add_execution_info(self, message: str) -> None:
@@ -112,7 +112,7 @@ class QueryResult(Generic[R]):
         self.execution_info.append(message)
 
     def set_position(self, position: Position) -> None:
-        """Says how far whoever answered had come."""
+        """Sets the position of the view that answered."""
         self.position = position
 
 
