@@ -58,7 +58,7 @@ Punctuator: TypeAlias = Callable[[int], None]
 
 
 class RecordContext(NamedTuple):
-    """Where the current record came from, for topic name extractors."""
+    """Origin of the current record, for topic name extractors."""
 
     topic: str | None
     partition: int

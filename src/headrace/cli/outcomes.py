@@ -12,7 +12,7 @@ from headrace.cli.printing import plural, print_json
 
 
 class Outcome(Protocol):
-    """What became of a case."""
+    """Outcome of a case."""
 
     @property
     def case(self) -> str: ...

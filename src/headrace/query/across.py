@@ -26,7 +26,7 @@ _NUMBER = frozenset({"approximate_num_entries"})
 
 
 class Source(Protocol):
-    """Who gives readers, and says which parts they may read."""
+    """Source of readers, with the parts that they may read."""
 
     def reading_parts(self, name: str, partition: int | None, *, stale: bool) -> tuple[Reader, list[Part]]:
         """Returns a reader, and the parts of a store that are here; raises if there are none."""

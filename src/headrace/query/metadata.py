@@ -10,7 +10,7 @@ from headrace.topics.log import TopicPartition
 
 @dataclass(frozen=True, order=True)
 class HostInfo:
-    """Where an instance can be reached.
+    """Address of an instance.
 
     >>> HostInfo.build_from_endpoint("db1:7070")
     HostInfo(host='db1', port=7070)

@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class FailureReason(Enum):
-    """Why a partition has no result."""
+    """Reason why a partition has no result."""
 
     UNKNOWN_QUERY_TYPE = "UNKNOWN_QUERY_TYPE"
     """The store cannot answer such a query."""

@@ -87,7 +87,7 @@ class QueryableStoreTypes:
 
 @dataclass(frozen=True)
 class StoreQueryParameters(Generic[F]):
-    """Which store is asked for, how it is to be seen, and which part of it.
+    """Parameters of a request for a store: its name, its type, and one partition or all.
 
     >>> StoreQueryParameters.from_name_and_type("counts", QueryableStoreTypes.key_value_store()).store_name
     'counts'

@@ -27,7 +27,7 @@ _head = tuple.__new__
 
 
 class Codec(Protocol):
-    """How the records of one input partition are read."""
+    """Decoder of one input partition's records."""
 
     decode_key: Callable[[bytes], Any]
     decode_value: Callable[[bytes], Any]

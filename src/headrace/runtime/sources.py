@@ -16,7 +16,7 @@ from headrace.topology.nodes import SourceNode
 
 
 class SourceCodec:
-    """How one topic of a source node is read: two decoders and the timestamp extractor."""
+    """Decoder of one topic of a source node: two deserializers and the timestamp extractor."""
 
     def __init__(self, node: SourceNode, origin: tuple[str, int], state: TaskState) -> None:
         self.node = node.name

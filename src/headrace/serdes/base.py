@@ -151,7 +151,7 @@ class StoreTopic(str):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a serde is used.
+    """Place at which a serde is used.
 
     >>> print(Place("value of topic 'orders'"))
     value of topic 'orders'

@@ -33,7 +33,7 @@ _MADE_ANEW = frozenset(
 
 
 class Recipe(NamedTuple):
-    """What is needed to make the class, but for what may refer to the class itself."""
+    """Arguments that make the class again, except for what may refer to the class itself."""
 
     name: str
     module: str

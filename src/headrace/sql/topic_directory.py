@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class NewTopic:
-    """What a statement wants of a topic that is to be made."""
+    """Request of a statement for a topic that is to be created."""
 
     partitions: int
     replicas: int | None = None

@@ -13,7 +13,7 @@ from headrace.state.suppliers import SessionSupplier, WindowSupplier
 
 
 class Cache(Protocol):
-    """What holds changes back above the rows."""
+    """Protocol of a cache that holds changes back above the rows."""
 
     def flush(self) -> None: ...
     def reload(self) -> None: ...

@@ -17,7 +17,7 @@ STICKY_BYTES = 16 * 1024
 
 
 class Sticky:
-    """Where records without a key go: to one partition until it has got a fair share, then to the next one."""
+    """Sticky partitioner of records without a key: one partition until it has got a fair share, then the next one."""
 
     __slots__ = ("_left", "_turn")
 

@@ -25,7 +25,7 @@ _PARTITION = Struct(">i")
 
 
 class Instruction(IntEnum):
-    """What the right side of a foreign-key join does with a subscription."""
+    """Instruction to the right side of a foreign-key join about a subscription."""
 
     DELETE_KEY_NO_PROPAGATE = 0
     """Forget the subscription, answer nothing."""

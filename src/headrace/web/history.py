@@ -14,7 +14,7 @@ _BATCHES = 300
 
 
 class BatchFacts(Protocol):
-    """What the history keeps of a micro-batch."""
+    """Facts about a micro-batch in the history."""
 
     @property
     def batch_id(self) -> int: ...

@@ -14,7 +14,7 @@ _PER_NODE = 50
 
 
 class TaskFacts(Protocol):
-    """What a task says of such records after a micro-batch."""
+    """Rejected records that a task reports after a micro-batch."""
 
     @property
     def task(self) -> str: ...

@@ -13,7 +13,7 @@ from headrace.web.browsing import TopicSerdes
 
 
 class TopologyTopics:
-    """What topics are to an application; see ``KnownTopics``."""
+    """Topics as an application uses them; see ``KnownTopics``."""
 
     def __init__(self, topology: Topology, config: StreamsConfig) -> None:
         self._topology = topology

@@ -21,7 +21,7 @@ FORWARDED = "Headrace-Forwarded"
 
 @dataclass(frozen=True)
 class Forwarded:
-    """What another instance has answered."""
+    """Answer of another instance."""
 
     status: int
     body: dict[str, Any]

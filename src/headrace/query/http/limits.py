@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much one request, and all of them together, may take."""
+    """Limits on one request, and on all of them together."""
 
     page_rows: int = 1000
     """Rows in one answer."""

@@ -29,7 +29,7 @@ _EXACT = _IMMUTABLE - {SqlBaseType.DOUBLE}
 
 @dataclass(frozen=True, slots=True)
 class FormatOptions:
-    """What a statement may say about a format beyond its name."""
+    """Options of a format that a statement may give beyond its name."""
 
     wrapped: bool = True
     """Whether a single column is a field of an object; several columns always are."""
@@ -135,7 +135,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a row is read from or written to."""
+    """Topic and side, key or value, that a row is read from or written to."""
 
     topic: str
     is_key: bool

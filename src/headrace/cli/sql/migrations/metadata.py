@@ -22,7 +22,7 @@ RUNNING, MIGRATED, FAILED = "RUNNING", "MIGRATED", "ERROR"
 
 @dataclass(frozen=True)
 class Applied:
-    """What became of a migration."""
+    """Result of an applied migration."""
 
     version: int
     name: str
