@@ -1,4 +1,4 @@
-"""What `import headrace` offers is complete and explained."""
+"""Public names of ``import headrace``: complete and documented."""
 
 import inspect
 

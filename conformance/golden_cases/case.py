@@ -1,4 +1,4 @@
-"""Where cases, their functions and the reasons for leaving some out come from."""
+"""Files of golden cases: the cases, their functions, and the reasons for leaving some out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What building the operations of a DSL case has in common."""
+"""Common part of building the operations of a DSL case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the calls of ``peek`` and ``for_each`` are noted."""
+"""Sinks for the calls of ``peek`` and ``for_each``."""
 
 from __future__ import annotations
 

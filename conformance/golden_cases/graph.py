@@ -1,4 +1,4 @@
-"""Which nodes of a case lead to which topics and stores."""
+"""Graph of a case: the nodes that lead to each topic and store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an emitted value is the expected one, by the rules of the corpus."""
+"""Comparison of an emitted value with the expected one, by the rules of the corpus."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class StreamsConfig:
     state_dir: str | os.PathLike[str] = setting(DEFAULT_STATE_DIR, "state.dir", Kind.PATH)
     """Where working copies of stores and the embedded log are kept."""
     state_cleanup_delay: timedelta = setting(timedelta(minutes=10), "state.cleanup.delay.ms", Kind.DURATION, minimum=0)
-    """How long the state of a task that moved away is kept."""
+    """Accepted for Kafka Streams' sake, and not used."""
     log_dir: str | os.PathLike[str] | None = setting(None, "log.dir", Kind.PATH, optional=True)
     """Where the embedded log is kept; None: in the folder ``log`` of ``state_dir``."""
     log_sync: str = setting("commit", "log.sync", Kind.CHOICE, choices=("commit", "none"))
@@ -125,7 +125,7 @@ class StreamsConfig:
     default_timestamp_extractor: TimestampExtractor = setting(
         FailOnInvalidTimestamp(), "default.timestamp.extractor", Kind.FUNCTION, call="(record, partition_time_ms)"
     )
-    """Which time records have where a topology does not say it."""
+    """Timestamp extractor of sources for which a topology names none."""
 
     processing_guarantee: str = setting(
         "exactly_once_v2",
@@ -137,37 +137,37 @@ class StreamsConfig:
     on_offset_out_of_range: str = setting(
         "fail", "on.offset.out.of.range", Kind.CHOICE, choices=("fail", "earliest", "latest")
     )
-    """When records are gone that were not read yet: ``fail``, or go on at the ``earliest`` or ``latest`` ones."""
+    """What to do if unread records were deleted: ``fail``, or continue at the ``earliest`` or ``latest`` record."""
     commit_interval: timedelta | None = setting(None, "commit.interval.ms", Kind.DURATION, minimum=0, optional=True)
-    """From the start of one micro-batch to that of the next, with little input. A backlog does not wait.
+    """Time from the start of one micro-batch to the start of the next, at low rates. A backlog does not wait.
 
     None: 35 to 60 ms from the end of one to the start of the next.
     Kafka Streams' own defaults are 100 ms, and 30 s with ``at_least_once``.
     """
     poll: timedelta = setting(timedelta(milliseconds=100), "poll.ms", Kind.DURATION, minimum=0)
-    """How long to wait for input before clocks are looked at."""
+    """Accepted for Kafka Streams' sake, and not used: a micro-batch waits for input and clocks at once."""
     max_task_idle: timedelta = setting(timedelta(0), "max.task.idle.ms", Kind.DURATION, minimum=-1)
     """How long a task waits for an empty input; 0 only for data that is in the log, -1 ms not at all."""
     task_timeout: timedelta = setting(timedelta(minutes=5), "task.timeout.ms", Kind.DURATION, minimum=0)
-    """How long a task retries after a temporary failure."""
+    """How long an application waits for Kafka brokers that are away."""
     buffered_records_per_partition: int = setting(1000, "buffered.records.per.partition", Kind.NUMBER, minimum=1)
-    """How many records of an input partition are read ahead."""
+    """Accepted for Kafka Streams' sake, and not used: ``max_batch_records`` limits a micro-batch."""
     max_batch_records: int = setting(1_000_000, "max.batch.records", Kind.NUMBER, minimum=1)
-    """How many records a micro-batch on Spark reads at most; how many it does read follows from the time they take."""
+    """Upper limit on the records of a micro-batch. How many it reads follows from the time that batches take."""
     num_stream_threads: int = setting(1, "num.stream.threads", Kind.NUMBER, minimum=1)
-    """How many tasks run at once in this process, where the host leaves that to us."""
+    """Accepted for Kafka Streams' sake, and not used: ``spark.master`` says how many tasks run at once."""
     num_standby_replicas: int = setting(0, "num.standby.replicas", Kind.NUMBER, minimum=0)
     """How many further copies of each store are kept up to date: on other machines of the cluster, and by views."""
     acceptable_recovery_lag: int = setting(10_000, "acceptable.recovery.lag", Kind.NUMBER, minimum=0)
     """How many changelog records a task may lack and still count as restored; it reads them when it runs."""
     max_warmup_replicas: int = setting(2, "max.warmup.replicas", Kind.NUMBER, minimum=1)
-    """How many slots warm up at once on machines that they will move to, besides standbys."""
+    """How many slots may warm up at once on the machines that they move to, besides standbys."""
     probing_rebalance_interval: timedelta = setting(
         timedelta(minutes=10), "probing.rebalance.interval.ms", Kind.DURATION, minimum=1000
     )
-    """How often it is looked whether copies that were warmed up are caught up, so that slots move to them."""
+    """How often warm-up copies are checked: a slot moves to its copy once that has caught up."""
     replication_factor: int = setting(-1, "replication.factor", Kind.NUMBER, minimum=-1)
-    """Replicas of internal topics; -1 leaves it to the broker."""
+    """Replicas of the topics that an application creates; -1 leaves it to the broker."""
 
     statestore_cache_max_bytes: int = setting(
         10 * 1024 * 1024,
@@ -176,7 +176,7 @@ class StreamsConfig:
         minimum=0,
         aliases=("cache.max.bytes.buffering",),
     )
-    """Size of the record cache; 0 forwards every update."""
+    """Size of the record cache of a task; 0 forwards every update."""
     default_dsl_store: str = setting(
         "lmdb",
         "default.dsl.store",
@@ -185,7 +185,7 @@ class StreamsConfig:
         synonyms=(("disk", "lmdb"), ("rocksDB", "rocksdb"), ("memory", "in_memory")),
         aliases=("dsl.store",),
     )
-    """Where stores live: ``lmdb`` or ``rocksdb``, or ``in_memory`` for those of the DSL."""
+    """Engine of stores: ``lmdb`` or ``rocksdb``, or ``in_memory`` for those of the DSL."""
     rocksdb_config_setter: Any = setting(None, "rocksdb.config.setter", Kind.CONFIG_SETTER, optional=True)
     """Changes options of stores in RocksDB: a function, or an object with the method ``set_config``."""
     rocksdb_cache_max_bytes: int = setting(
@@ -195,7 +195,7 @@ class StreamsConfig:
     emit_interval: timedelta | None = setting(
         None, "emit.interval.ms", Kind.DURATION, minimum=0, optional=True, aliases=_EMIT_INTERVALS
     )
-    """How often results of closed windows and unmatched join records are looked for, by wall clock; 0 at every record.
+    """How often closed windows and unmatched join records are looked for, by wall clock; 0 at every record.
 
     None: every second, in the test driver at every record.
     """
@@ -217,14 +217,14 @@ class StreamsConfig:
         call="(context, error)",
         aliases=("default.deserialization.exception.handler",),
     )
-    """Asked when a record cannot be read."""
+    """Decides what happens when a record cannot be read."""
     processing_exception_handler: ProcessingExceptionHandler = setting(
         LogAndFailProcessingExceptionHandler(),
         "processing.exception.handler",
         Kind.FUNCTION,
         call="(context, record, error)",
     )
-    """Asked when a function or processor raises."""
+    """Decides what happens when a function or processor raises."""
     production_exception_handler: ProductionExceptionHandler = setting(
         DefaultProductionExceptionHandler(),
         "production.exception.handler",
@@ -232,11 +232,11 @@ class StreamsConfig:
         call="(context, output, error)",
         aliases=("default.production.exception.handler",),
     )
-    """Asked when a record cannot be written."""
+    """Decides what happens when a record cannot be written."""
     errors_dead_letter_queue_topic_name: str | None = setting(
         None, "errors.dead.letter.queue.topic.name", Kind.NAME, optional=True
     )
-    """Topic to which the built-in handlers write what they could not process; None for none."""
+    """Dead-letter queue: the topic to which the built-in handlers write failed records; None for none."""
     on_late: Callable[[LateRecord], Any] | None = setting(
         None, "on.late", Kind.FUNCTION, optional=True, call="(record)"
     )
@@ -244,20 +244,20 @@ class StreamsConfig:
     metrics_recording_level: str = setting(
         "INFO", "metrics.recording.level", Kind.CHOICE, choices=("INFO", "DEBUG", "TRACE")
     )
-    """How detailed metrics are."""
+    """Level of metrics: ``DEBUG`` adds those that are counted per record."""
     http_listen: str | None = setting(None, "http.listen", Kind.TEXT, optional=True)
-    """Where stores, metrics and the console are served, as ``host:port``; None: nowhere. Port 0 is one that is free."""
+    """Address of stores, metrics and the console, as ``host:port``; None serves nothing. Port 0 takes a free one."""
     # Not printed: configurations end up in logs.
     http_token: str | None = field(
         default=None, repr=False, metadata={"setting": Setting("http.token", Kind.TEXT, optional=True)}
     )
-    """What every request must send as ``Authorization: Bearer …``; None lets everybody ask who can reach the port."""
+    """Token that requests must send as ``Authorization: Bearer …``; with None every client of the port may ask."""
     http_formatter: Callable[[Any], Any] | None = setting(
         None, "http.formatter", Kind.FUNCTION, optional=True, call="(value)"
     )
-    """Shows keys and values over HTTP and in the console that JSON does not have: returns what JSON has instead.
+    """Formatter of keys and values over HTTP and in the console: returns something that JSON has.
 
-    Of its answers ``NotImplemented`` leaves a value to Headrace, which shows the attributes of an object.
+    If it returns ``NotImplemented``, Headrace formats the value itself, an object by its attributes.
     """
     http_tls_certificate: str | os.PathLike[str] | None = setting(
         None, "http.tls.certificate", Kind.PATH, optional=True

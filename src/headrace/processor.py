@@ -58,7 +58,7 @@ Punctuator: TypeAlias = Callable[[int], None]
 
 
 class RecordContext(NamedTuple):
-    """Where the current record came from, for topic name extractors."""
+    """Origin of the current record, for topic name extractors."""
 
     topic: str | None
     partition: int
@@ -72,7 +72,7 @@ TopicNameExtractor: TypeAlias = Callable[[Any, Any, RecordContext], str]
 
 
 class ProcessingContext(Protocol):
-    """What a processor can ask of the task that runs it."""
+    """Context of a processor: stores, clocks, punctuations, and the metadata of the current record."""
 
     @property
     def application_id(self) -> str:

@@ -214,7 +214,7 @@ def _settle(record: Record[Any, Any] | FixedKeyRecord[Any, Any]) -> None:
 
 
 class RecordMetadata(NamedTuple):
-    """Where the record that is being processed was read.
+    """Topic, partition and offset of the record that is being processed.
 
     >>> RecordMetadata("orders", 0, 41)
     RecordMetadata(topic='orders', partition=0, offset=41)

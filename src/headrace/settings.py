@@ -75,7 +75,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class Kind(Enum):
-    """What the values of a setting are; the value is the phrase for it in messages."""
+    """Kind of a setting's values; the value is the phrase for it in messages."""
 
     TEXT = "a string"
     NAME = "a string of letters, digits, '.', '_' and '-'"
@@ -96,7 +96,7 @@ NAMED_KINDS = frozenset({Kind.FUNCTION, Kind.SERDE, Kind.WRAPPER, Kind.CONFIG_SE
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is known of one setting besides its default.
+    """Properties of one setting besides its default.
 
     >>> Setting("poll.ms", Kind.DURATION, minimum=0).parse("poll", 100)
     datetime.timedelta(microseconds=100000)

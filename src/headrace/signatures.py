@@ -1,4 +1,4 @@
-"""What is known of a user's function: where it is defined, how many arguments it takes, what calling it gives."""
+"""Inspection of user functions: name, file and line, number of arguments, kind of result."""
 
 from __future__ import annotations
 

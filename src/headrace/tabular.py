@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 class Tabular:
-    """What can be shown as a table in a notebook, and made a data frame."""
+    """Base of objects that are shown as a table in a notebook, and become data frames."""
 
     __slots__ = ()
 

@@ -64,7 +64,7 @@ class ConsumedRecord(Generic[K, V]):
 
 
 class TimestampExtractor(Protocol):
-    """What an extractor looks like: a function of the record and of its partition's largest timestamp so far, or -1.
+    """Extractor protocol: a function of the record and of its partition's largest timestamp so far, or -1.
 
     >>> extractor: TimestampExtractor = lambda record, partition_time_ms: max(record.timestamp_ms, partition_time_ms)
     >>> extractor(ConsumedRecord("a", 1, 5), 7)

@@ -1,4 +1,4 @@
-"""What cannot be started is answered before anything runs, and changes nothing."""
+"""Refused starts: the answer comes before anything runs, and nothing is changed."""
 
 from __future__ import annotations
 

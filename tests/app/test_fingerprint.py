@@ -1,4 +1,4 @@
-"""Which changes of a topology its saved state survives, and how the others are refused."""
+"""Fingerprint of a topology: the changes that saved state survives, and the refusal of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start is busy with stands on the terminal, once, and nowhere else."""
+"""Start line of the terminal: it says what a start is busy with, once, and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many records a micro-batch may read."""
+"""Admission: the number of records that a micro-batch may read."""
 
 from __future__ import annotations
 

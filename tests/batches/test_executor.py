@@ -1,4 +1,4 @@
-"""Who runs tasks: what a failure holds back, and applications side by side."""
+"""Executors: later levels after a failure, and applications side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a micro-batch reads: admission, a common time when it is behind, clocks, backfill, positions."""
+"""Planner of micro-batches: admission, a common time when it is behind, clocks, backfill, positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is compared, how names are matched, and what a change refuses."""
+"""Comparison of topologies: the matching of names, and the changes that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be grown is refused with the reason, by name, before anything is changed."""
+"""Refusals of growth: with the reason, by name, before anything is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every command: help, exit codes, errors of one line."""
+"""Rules for every command: help, exit codes, errors of one line."""
 
 from __future__ import annotations
 

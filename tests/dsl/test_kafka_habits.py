@@ -1,4 +1,4 @@
-"""What people who know Kafka Streams write out of habit is accepted, or answered with what to write here."""
+"""Habits of Kafka Streams: calls as in Java are accepted, or answered with what to write here."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""Which tables keep rows and send old values: only where something asks for it, and depending on when it asks."""
+"""Requests to tables: they keep rows and send old values only where an operation asks for it."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""What happens to the graph before it is written, always or on request."""
+"""Rewrites of the graph before it is written, always or on request."""
 
 import re
 from datetime import timedelta

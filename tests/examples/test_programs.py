@@ -1,4 +1,4 @@
-"""What all examples have in common: they run as programs, and they name what a later version must find again."""
+"""Common rules of all examples: they run as programs, and they name what a later version must find again."""
 
 import importlib
 import re

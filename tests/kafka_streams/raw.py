@@ -1,4 +1,4 @@
-"""How the fixture spells things.
+"""Spelling of bytes and answers in the fixture.
 
 Bytes that are printable ASCII are spelled as they are, all others as 0x and hexadecimal digits.
 """

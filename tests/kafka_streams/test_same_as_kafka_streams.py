@@ -1,4 +1,4 @@
-"""What Kafka Streams 4.1.1 answered, and what Headrace answers: names, records, bytes, stores.
+"""Comparison with recorded answers of Kafka Streams 4.1.1: names, records, bytes, stores.
 
 The answers are in expected.json, which conformance/kafka_streams writes anew. Unlike the golden cases these have
 typed keys, internal topics, changelogs, store queries, exception handlers and the rarer options of the DSL.

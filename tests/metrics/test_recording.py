@@ -1,4 +1,4 @@
-"""What micro-batches report, under Kafka Streams' names."""
+"""Reports of micro-batches as metrics, under Kafka Streams' names."""
 
 from __future__ import annotations
 

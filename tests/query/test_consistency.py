@@ -1,4 +1,4 @@
-"""Who has written, and waits for it, never reads what was before: at the application, and at every other view."""
+"""Read your own writes: a query that waits for a write sees it, at the application and at every other view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an application says about its stores, and what it refuses to say."""
+"""Queries to the stores of an application, and their refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How views are kept: from their files and what has come since, whatever happened to the topics meanwhile."""
+"""Upkeep of views: from their files and new records, whatever happened to the topics meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Avro schemas may follow which, by the rules of Avro's specification."""
+"""Compatibility of Avro schemas, by the rules of Avro's specification."""
 
 from __future__ import annotations
 

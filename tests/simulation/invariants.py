@@ -1,4 +1,4 @@
-"""What must hold when a history is over: everything was done exactly once, and stores say the same as outputs."""
+"""Invariants at the end of a history: everything was done exactly once, and stores say the same as outputs."""
 
 from __future__ import annotations
 

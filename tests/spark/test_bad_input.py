@@ -1,4 +1,4 @@
-"""What is wrong with an application, its input or its machine is answered with words, on Spark as elsewhere."""
+"""Errors in an application, its input or its machine: explained in words, on Spark as elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to applications whose topics are in Kafka."""
+"""Particularities of applications whose topics are in Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes to the workers: functions with what they capture, and classes that workers cannot import."""
+"""Shipping to the workers: functions with what they capture, and classes that workers cannot import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of stores share: serdes of every sort, builders, a task, and restoring from a changelog."""
+"""Common part of the tests of stores: serdes of every sort, builders, a task, and restoring from a changelog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cached stores hold back, and what a flush lets go."""
+"""Record cache: the updates that it holds back, and those that a flush forwards."""
 
 from __future__ import annotations
 

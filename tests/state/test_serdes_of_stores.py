@@ -1,4 +1,4 @@
-"""What a store says about keys and values that its serdes do not take: it names the store, not a topic."""
+"""Keys and values that the serdes of a store do not take: the error names the store, not a topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the way of a takeover: each of it is named before anything is changed.
+"""Obstacles to a takeover: each is named before anything is changed.
 
 Kafka Streams itself is not needed here: what it leaves are topics, and offsets with metadata.
 """

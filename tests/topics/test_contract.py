@@ -1,4 +1,4 @@
-"""What every topic log does."""
+"""Contract of every topic log."""
 
 from __future__ import annotations
 

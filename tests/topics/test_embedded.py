@@ -1,4 +1,4 @@
-"""What only the embedded log has: a directory, a map that grows, and its own rules for processes and threads."""
+"""Particularities of the embedded log: a directory, a map that grows, rules for processes and threads."""
 
 from __future__ import annotations
 

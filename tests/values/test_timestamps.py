@@ -1,4 +1,4 @@
-"""Which time the built-in extractors give a record."""
+"""Timestamps of records by the built-in extractors."""
 
 import logging
 import pickle

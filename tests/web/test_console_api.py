@@ -1,4 +1,4 @@
-"""What the console asks for: history, topics, records, letters, and what changes every second."""
+"""Console API: history, topics, records, dead letters, and live updates."""
 
 from __future__ import annotations
 

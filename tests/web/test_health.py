@@ -1,4 +1,4 @@
-"""What machines ask: alive, ready, metrics, topology."""
+"""Health routes: liveness, readiness, metrics, topology."""
 
 from __future__ import annotations
 

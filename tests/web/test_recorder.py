@@ -1,4 +1,4 @@
-"""What is remembered of an application, and what is concluded from it."""
+"""Recorder of an application: its samples, and the conclusions from them."""
 
 from __future__ import annotations
 

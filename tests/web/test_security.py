@@ -1,4 +1,4 @@
-"""Who may ask what, and what a stranger gets: nothing."""
+"""Security of the web server: access with a token, and none without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why nothing moves, as a table of facts."""
+"""Stall detection, as a table of facts and reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of the settings of Kafka Streams: mostly, the configuration itself knows."""
+"""Verdicts on the settings of Kafka Streams: the configuration itself knows most of them."""
 
 from __future__ import annotations
 

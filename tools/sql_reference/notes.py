@@ -1,4 +1,4 @@
-"""What the page of statements says beyond the code: words, and examples that are carried out one after the other."""
+"""Notes of the page of SQL statements: words beyond the code, and examples that are run one after the other."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ SECTIONS: tuple[tuple[str, tuple[Note, ...]], ...] = (
                 "Declares a stream or a table on a topic. A stream's rows are events; of a table the last row of each "
                 "key counts, and a record without value deletes it. Without columns, formats with a schema registry "
                 "take them from there. `SOURCE` makes one that statements cannot write to, a table of which can be "
-                "pulled. What stands in `WITH` is listed in [What stands in WITH and SET](settings.md). A table with "
-                "`TTL='7 DAYS'` loses its rows so long after their ROWTIME, in every query that reads it.",
+                "pulled. [Settings and formats](settings.md) lists the properties in `WITH`. Rows of a table with "
+                "`TTL='7 DAYS'` expire seven days after their ROWTIME, in every query that reads it.",
                 "CREATE STREAM orders (id INT KEY, customer STRING, item STRING, price DECIMAL(8, 2))\n"
                 "  WITH (KAFKA_TOPIC='orders', PARTITIONS=1, VALUE_FORMAT='JSON');\n"
                 "CREATE TABLE customers (name STRING PRIMARY KEY, city STRING)\n"
@@ -117,8 +117,8 @@ SECTIONS: tuple[tuple[str, tuple[Note, ...]], ...] = (
                 "queries write and source tables, and streams from their beginning to their end. Any "
                 "condition may be asked for; keys and ranges of keys are looked up. ORDER BY, OFFSET, GROUP BY and "
                 "joins "
-                "of tables may be used. With EMIT CHANGES it is a *push query*: it goes on with each change until "
-                "somebody ends it, or until LIMIT.",
+                "of tables may be used. With EMIT CHANGES it is a *push query*: it continues with each change "
+                "until it is terminated, or until LIMIT.",
                 "SELECT * FROM spent WHERE customer = 'ada';\n"
                 "SELECT customer, total FROM spent ORDER BY total DESC LIMIT 1;\n"
                 "SET 'auto.offset.reset' = 'earliest';\n"
@@ -225,7 +225,7 @@ SECTIONS: tuple[tuple[str, tuple[Note, ...]], ...] = (
             Note(
                 "CREATE CONNECTOR",
                 (of.CreateConnector,),
-                "Makes a connector of the Kafka Connect worker at `ksql.connect.url`. What stands in `WITH` is the "
+                "Makes a connector of the Kafka Connect worker at `ksql.connect.url`. `WITH` holds the "
                 "connector's configuration; names of settings with dots stand in quotes. The worker checks it first, "
                 "and all that it finds wrong is in the error. The name is folded to upper case unless it stands in "
                 "backticks; one that differs only in case counts as the same. The worker keeps its connectors: they "

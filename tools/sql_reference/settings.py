@@ -115,7 +115,7 @@ def settings_page() -> str:
     assert set(_WORDS) == set(FORMATS), "a format has no words"
     assert set(_TYPES) == set(SqlBaseType), "a type has no words"
     lines = [
-        "# What stands in WITH and SET",
+        "# Settings and formats of SQL",
         "",
         "<!-- made by tools/sql_reference from the code: run `make docs` -->",
         "",

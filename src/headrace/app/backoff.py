@@ -1,4 +1,4 @@
-"""How long to wait before something that has failed is tried again."""
+"""Backoff after failures: waits that double with every failure in a row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How functions of the user are called from inside an application."""
+"""Calls of user listeners: an exception in a listener never reaches the application."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ FORMAT = 3
 
 @dataclass(frozen=True)
 class Description:
-    """Which topology the state of an application fits, and which topics it was read from and belongs to."""
+    """Description of an application in the log: the topology that its state fits, and the topics that belong to it."""
 
     application: str
     topology: Fingerprint

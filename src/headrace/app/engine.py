@@ -1,4 +1,4 @@
-"""What an application needs of an engine, so that it can be another one than Spark's."""
+"""Engine protocol: the calls that an application makes to whatever runs its topology, Spark or this process."""
 
 from __future__ import annotations
 

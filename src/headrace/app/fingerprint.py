@@ -17,7 +17,7 @@ from headrace.topology.topology import Topology
 
 @dataclass(frozen=True)
 class Part:
-    """What the tasks of one sub-topology keep and read."""
+    """The stores and inputs of one sub-topology's tasks."""
 
     level: int
     tasks: int

@@ -1,4 +1,4 @@
-"""A flag that is set once and can be waited for."""
+"""Latch: a flag that is set once and can be waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A directory belongs to one process at a time."""
+"""Lock of a directory: one process at a time owns it."""
 
 from __future__ import annotations
 

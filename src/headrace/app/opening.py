@@ -40,7 +40,7 @@ _FORMER_CHECKPOINT = "checkpoint"
 
 @dataclass(frozen=True)
 class Opened:
-    """What a running application holds; closing it gives all back."""
+    """Resources of a running application; closing it releases all of them."""
 
     log: DurableLog
     directory: Path

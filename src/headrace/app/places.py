@@ -1,4 +1,4 @@
-"""Where an application keeps what it has: its directories, and the log it reads and writes."""
+"""Directories of an application, and the topic log that it reads and writes."""
 
 from __future__ import annotations
 

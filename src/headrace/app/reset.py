@@ -1,4 +1,4 @@
-"""Starting over: what an application has saved is deleted, in an order that a crash cannot hurt.
+"""Reset of an application: the deletion of its saved state, in an order that a crash cannot hurt.
 
 The journal and the changelogs must never disagree. So the first step writes into the description of the application
 that a reset has begun, and the last one removes that. Whatever is found with such a description, by a start or by

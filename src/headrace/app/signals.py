@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM close an application cleanly; Ctrl-C after that ends the process at once."""
+"""Signal handling: SIGINT and SIGTERM close an application; a second Ctrl-C ends the process at once."""
 
 from __future__ import annotations
 

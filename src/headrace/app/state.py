@@ -14,7 +14,7 @@ from headrace.app.latch import Latch
 
 
 class StreamsState(Enum):
-    """Where an application is in its life.
+    """State of an application in its life cycle.
 
     >>> StreamsState.CREATED.can_become(StreamsState.REBALANCING)
     True

@@ -47,10 +47,10 @@ class Streams(Queries):
     """Runs a topology on Spark until it is closed; Kafka Streams calls it ``KafkaStreams``.
 
     It runs in a thread of its own; ``run()`` waits for it and closes it when the process is asked to stop. As a context
-    manager it is started and closed. State, progress and results survive any end: the next start goes on behind the
-    last micro-batch that was committed. ``log`` is a log that is open already and stays open; without it the one that
-    the configuration names is opened. ``http`` serves stores, metrics and the console at an address such as
-    ``localhost:8080``, instead of the one that the configuration names.
+    manager it is started and closed. State, progress and results survive any end: the next start continues after the
+    last committed micro-batch. ``log`` is an open log, which stays open; without it the log of the configuration is
+    opened. ``http`` serves stores, metrics and the console at an address such as ``localhost:8080``, instead of the
+    address of the configuration.
 
     >>> from headrace import StreamsBuilder
     >>> builder = StreamsBuilder()
@@ -114,7 +114,7 @@ class Streams(Queries):
         return self._changes.state
 
     def set_state_listener(self, listener: StateListener | None) -> None:
-        """Sets the function ``(new, old)`` that is told of every change of state; before ``start()`` only.
+        """Sets the function ``(new, old)`` that is called at every change of state; before ``start()`` only.
 
         It may call ``close()``, which then does not wait. What it raises is logged and changes nothing.
         """
@@ -126,7 +126,7 @@ class Streams(Queries):
     def set_uncaught_exception_handler(self, handler: StreamsUncaughtExceptionHandler) -> None:
         """Sets the function ``(error)`` that decides what a failure leads to; before ``start()`` only.
 
-        ``REPLACE_THREAD`` goes on from the last commit, after a pause that grows while it keeps failing.
+        ``REPLACE_THREAD`` continues from the last commit, after a pause that grows while it keeps failing.
         ``SHUTDOWN_CLIENT``, the default, and ``SHUTDOWN_APPLICATION`` stop: an application has one instance.
         """
         self._check_created("set_uncaught_exception_handler()")
@@ -134,7 +134,7 @@ class Streams(Queries):
         self._handler = handler
 
     def set_global_state_restore_listener(self, listener: StateRestoreListener | None) -> None:
-        """Sets who is told of stores that are restored from their changelogs; before ``start()`` only.
+        """Sets the listener of state restores; before ``start()`` only.
 
         What it raises is logged and changes nothing.
         """
@@ -148,7 +148,7 @@ class Streams(Queries):
         self._restore_listener = listener
 
     def add_batch_listener(self, listener: BatchListener) -> None:
-        """Adds a function ``(batch)`` that is told of every micro-batch that was committed.
+        """Adds a function ``(batch)`` that is called for every committed micro-batch.
 
         It is called between batches, so it must be quick. What it raises is logged.
         """
@@ -344,8 +344,8 @@ class Streams(Queries):
     def run(self, *, until_end: bool = False) -> None:
         """Starts, and waits for the end. SIGINT and SIGTERM close the application cleanly, a second Ctrl-C at once.
 
-        Handlers of signals belong to the main thread: in another one they are left alone. On a terminal a line shows
-        what ``headrace run`` shows, unless the program logs, and so can say it itself.
+        Signal handlers belong to the main thread: in another thread they are not set. On a terminal a line shows the
+        progress, as ``headrace run`` does, unless the program has set up logging.
         """
         line = start_line(self._config.application_id, lambda: state_word(self.state.name))
         with closing_on_signals(self.close) as received, line as counts:
@@ -381,11 +381,11 @@ class Streams(Queries):
                     log.close()
 
     def pause(self) -> None:
-        """Stops to process, until ``resume()``; can be called before ``start()``, and outlives a failure."""
+        """Starts no new micro-batches until ``resume()``; can be called before ``start()``, and outlives a failure."""
         self._set_paused(paused=True)
 
     def resume(self) -> None:
-        """Goes on after ``pause()``."""
+        """Continues after ``pause()``."""
         self._set_paused(paused=False)
 
     def _set_paused(self, *, paused: bool) -> None:

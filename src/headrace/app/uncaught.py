@@ -1,4 +1,4 @@
-"""Asking the handler of the application what a failure leads to."""
+"""Uncaught exceptions: the call of the application's handler, and what follows from its answer."""
 
 from __future__ import annotations
 

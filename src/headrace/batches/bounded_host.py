@@ -14,7 +14,7 @@ from headrace.state.environment import DISK_ENGINES, Environment, disk_engine, o
 
 
 class BoundedHost:
-    """What a bounded task asks for: stores in files below a directory, a clock that stands still."""
+    """Host of a bounded task: stores in files below a directory, a clock that stands still."""
 
     def __init__(self, job: BoundedJob, directory: Path, tables: Mapping[str, Any]) -> None:
         self._job = job

@@ -32,7 +32,7 @@ ROUND_BITS = 40
 
 
 class RowKind(IntEnum):
-    """What a shuffle row is."""
+    """Kind of a shuffle row."""
 
     STATE = 0
     """A row of a store, for the same task in the next round."""
@@ -98,7 +98,7 @@ def unpack_headers(data: bytes | None) -> Headers:
 
 @dataclass(frozen=True)
 class BoundedJob:
-    """What all tasks of a backfill have in common; it travels to the workers."""
+    """Common part of all tasks of a backfill; it travels to the workers."""
 
     layout: Layout
     now_ms: int

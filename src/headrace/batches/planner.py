@@ -294,7 +294,7 @@ def is_due(clock_ms: int | None, now_ms: int) -> bool:
 
 
 class _Horizon(NamedTuple):
-    """How far a batch that cannot read everything gets in time."""
+    """Time up to which a batch reads that cannot read everything."""
 
     leader: TopicPartition
     """The input that decides it."""

@@ -13,7 +13,7 @@ from headrace.topics.log import TopicPartition
 
 
 class StoreRestore(NamedTuple):
-    """How far a store is restored from a partition of its changelog."""
+    """Progress of a store's restore from a partition of its changelog."""
 
     store: str
     topic: str
@@ -43,7 +43,7 @@ def join_restores(ahead: Iterable[StoreRestore], own: Iterable[StoreRestore]) ->
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a task tells the driver about a micro-batch."""
+    """Report of a task to the driver about a micro-batch."""
 
     task: str
     receipt: Receipt | None = None
@@ -88,7 +88,7 @@ class TaskReport:
 
 
 class TaskResult(NamedTuple):
-    """What comes out of a task: blobs for tasks of later levels, and the report."""
+    """Result of a task: blobs for tasks of later levels, and the report."""
 
     edges: Sequence[EdgeBlob]
     report: TaskReport
@@ -96,7 +96,7 @@ class TaskResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one application's plan: reports of all tasks that had work, or the first failure."""
+    """Outcome of one application's plan: reports of all tasks that had work, or the first failure."""
 
     reports: Sequence[TaskReport] = ()
     failure: BaseException | None = None
@@ -105,7 +105,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class BatchReport:
-    """What a micro-batch did."""
+    """Report of a committed micro-batch."""
 
     batch_id: int
     records_in: int

@@ -27,7 +27,7 @@ _RETRY_S = 0.5
 
 
 class PlanSource(Protocol):
-    """Who decides what the next micro-batch is: the planner, or a script."""
+    """Source of plans: the planner, or a script."""
 
     lag: int
     begun_at: Offsets

@@ -41,7 +41,7 @@ Job = Future[Mapping[str, Outcome]]
 
 @dataclass
 class _Running:
-    """What a job runs, and since when."""
+    """A running job: its applications, and its start."""
 
     planned: Planned
     since: float

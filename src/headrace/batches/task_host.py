@@ -14,7 +14,7 @@ from headrace.topics.log import TopicLog
 
 
 class TaskHost:
-    """What a task asks its host for; the clock is set before each batch."""
+    """Host of a task in a micro-batch; the clock is set before each batch."""
 
     def __init__(
         self, layout: Layout, log: TopicLog, engine: Callable[[str], Engine], global_stores: Mapping[str, Any]

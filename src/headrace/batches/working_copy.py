@@ -69,7 +69,7 @@ class CopyTakenError(ProcessorStateError, RetriableError):
 
 
 class Applied(msgspec.Struct, array_like=True, frozen=True):
-    """How far the copy of a store is."""
+    """Position of a store's copy in its changelog."""
 
     topic_id: str
     offset: int
@@ -77,7 +77,7 @@ class Applied(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CopyState(msgspec.Struct, array_like=True):
-    """What lies in a copy, as of one transaction."""
+    """State of a working copy, as of one transaction."""
 
     boot: str = ""
     current_ms: int = 0

@@ -32,7 +32,7 @@ class CarriedTask:
 
 @dataclass
 class _Memory:
-    """What a new task remembers, while it is put together."""
+    """Memory of a new task, while it is put together."""
 
     stream_time_ms: int = _NO_TIME
     # Any: a cell holds whatever plain value its operator keeps, and so does what a store says of its expiry.

@@ -132,7 +132,7 @@ def commit_seed(
 
 
 class _TaskPart:
-    """What is to be committed for one task, in a file until all of it is there."""
+    """The part of a seed that is committed for one task, in a file until all of it is there."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -37,7 +37,7 @@ _NEAR = 10_000
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a snapshot holds."""
+    """Content of a snapshot."""
 
     name: str
     application: str

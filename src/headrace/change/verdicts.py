@@ -21,7 +21,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class StoreChange:
-    """What happens to one store."""
+    """Verdict on one store."""
 
     store: str
     """Its name in the new topology; the former one if it is dropped."""
@@ -35,7 +35,7 @@ class StoreChange:
 
 @dataclass(frozen=True)
 class PartChange:
-    """What happens to one sub-topology."""
+    """Verdict on one sub-topology."""
 
     part: int
     """Its number in the new topology; the former one if it is dropped."""
@@ -47,7 +47,7 @@ class PartChange:
 
 @dataclass(frozen=True)
 class Options:
-    """What the user has said about a change."""
+    """Options of a change, as the user gave them."""
 
     renames: Mapping[str, str] = field(default_factory=dict)
     """New names of stores by former ones."""

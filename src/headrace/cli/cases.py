@@ -41,7 +41,7 @@ from headrace.topology import Topology
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a case: nothing to say if it passed."""
+    """Outcome of a case: nothing to say if it passed."""
 
     case: str
     difference: str | None = None
@@ -108,7 +108,7 @@ def difference(step: Step, outputs: Mapping[str, Sequence[Output]], formats: For
 
 
 class Formats:
-    """How the records of each topic are written in JSON: as the file says, or as the topology's serdes do."""
+    """Formats of the records of each topic in JSON: as the file says, or by the topology's serdes."""
 
     def __init__(self, topology: Topology, config: StreamsConfig, said: Mapping[str, Mapping[str, str]]) -> None:
         self._topology = topology

@@ -1,4 +1,4 @@
-"""Runs cases on Spark: all of them side by side, each with a log and a clock of its own.
+"""Cases on Spark: all of them side by side, each with a log and a clock of its own.
 
 The records of a step are read one after the other, a micro-batch for each, so that a case means the same here and on
 the test driver.

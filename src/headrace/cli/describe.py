@@ -1,4 +1,4 @@
-"""``headrace describe``: what a topology consists of, as text or as a picture."""
+"""``headrace describe``: a topology as text or as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``headrace doctor``: what an application needs on this machine, what is there, and what to do about the rest."""
+"""``headrace doctor``: checks of what an application needs on this machine, with a remedy for what is missing."""
 
 from __future__ import annotations
 

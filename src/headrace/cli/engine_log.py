@@ -1,4 +1,4 @@
-"""What Headrace itself logs while a command runs an application."""
+"""Log handler for a command that runs an application: keeps the last message, passes warnings on."""
 
 from __future__ import annotations
 

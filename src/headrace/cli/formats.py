@@ -1,4 +1,4 @@
-"""How keys and values are typed and printed: each format is a serde with a spelling in text and in JSON."""
+"""Formats of keys and values on the command line: each is a serde with a spelling in text and in JSON."""
 
 from __future__ import annotations
 

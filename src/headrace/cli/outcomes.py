@@ -1,4 +1,4 @@
-"""How the outcomes of cases are told."""
+"""Outcomes of test cases, printed one by one with a summary and an exit code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.cli.printing import plural, print_json
 
 
 class Outcome(Protocol):
-    """What became of a case."""
+    """Outcome of a case."""
 
     @property
     def case(self) -> str: ...

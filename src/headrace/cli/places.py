@@ -25,7 +25,7 @@ _FILE = "data.mdb"
 
 @dataclass
 class Places:
-    """What the options before and behind a command's name have said; every command gets it as its first argument."""
+    """Values of the options before and behind a command's name; every command gets them as its first argument."""
 
     state_dir: str | None = None
     log_dir: str | None = None

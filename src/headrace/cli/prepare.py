@@ -1,4 +1,4 @@
-"""``headrace prepare``: what makes the first start on a machine, or in a container, as fast as the later ones."""
+"""``headrace prepare``: preparation of a machine or a container image, so that the first start is fast."""
 
 from __future__ import annotations
 

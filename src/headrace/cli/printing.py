@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs, progress where somebody watches."""
+"""Output of commands: tables for people, JSON for programs, notes on stderr."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from headrace.topics.log import Offsets, TopicLog
 
 @dataclass(frozen=True)
 class Start:
-    """Where the inputs are to be read from; at most one is given."""
+    """New start positions of the inputs; at most one is given."""
 
     earliest: bool
     latest: bool

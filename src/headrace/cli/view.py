@@ -83,9 +83,9 @@ def view(
 
     MODULE:BUILD is the topology that 'headrace run' runs, under the same application id. A view is a copy of a store
     on the disk of this machine, kept from the store's changelog topic. Several processes with different names share
-    the partitions; each partition has one active copy and as many standbys as num.standby.replicas says. Who is alive
-    is said in the topic APPLICATION-views: after a silence of --lease seconds the others take over. Started again, a
-    process goes on from its files.
+    the partitions; each partition has one active copy and as many standbys as num.standby.replicas says. Each
+    process sends heartbeats to the topic APPLICATION-views; after a silence of --lease seconds the others take over.
+    Started again, a process continues from its files.
 
     \b
       headrace view shop.orders:build --name one --set num.standby.replicas=1

@@ -42,7 +42,7 @@ class Branches(dict[str, "KStream[K, V]"], Generic[K, V]):
 @explaining
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BranchedKStream(Hinting, Generic[K, V]):
-    """A split that is being defined: branches are added to it one by one, then it is finished.
+    """A split that is being defined: add branches one by one, then finish it.
 
     A record goes to the first branch whose predicate holds. If none does, it goes to the default branch, or is dropped.
     """

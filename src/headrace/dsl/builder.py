@@ -1,4 +1,4 @@
-"""The front door of the DSL: where topics become streams and tables, and calls become a topology."""
+"""StreamsBuilder: streams and tables from topics, and the topology that they add up to."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ V = TypeVar("V")
 class StreamsBuilder(Hinting):
     """Builds a topology from streams and tables.
 
-    Every call on the builder, and on the streams and tables it gives, adds nodes. Names that are left out are
-    counted, as in Kafka Streams. ``config`` decides what `build` is not told: the type of stores, optimisations,
-    required names.
+    Every call on the builder, and on its streams and tables, adds nodes. Names that are left out are generated, as in
+    Kafka Streams. ``config`` is the default for `build`: the type of stores, optimisations, required names.
 
     >>> from headrace import TopologyTestDriver
     >>> builder = StreamsBuilder()
@@ -151,7 +150,7 @@ class StreamsBuilder(Hinting):
         )
 
     def add_state_store(self, builder: StoreBuilder) -> StreamsBuilder:
-        """Adds a store for processors, which name it in `KStream.process` and its kin.
+        """Adds a store for processors, which name it in `KStream.process` or `KStream.process_values`.
 
         >>> from headrace import Processor, Serdes, Stores, TopologyTestDriver
         >>> class Count(Processor):

@@ -24,7 +24,7 @@ NodeId = int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphNode:
-    """What every logical node knows."""
+    """Base of all logical nodes."""
 
     id: NodeId
     name: str

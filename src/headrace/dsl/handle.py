@@ -1,4 +1,4 @@
-"""What streams and tables have in common: immutable handles on a node of the graph that is being drawn."""
+"""Handle: the base of streams and tables, an immutable reference to a node of the logical graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users call on the wrong handle, by kind of handle: the step that is missing before it."""
+"""Hints for methods called on the wrong handle: the step that is missing before the call."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class KStream(Handle[K, V]):
         Stateless; keys, times, headers and order stay, so nothing is repartitioned. The result is that of `map_values`
         with a mapper for one value: whatever comes after it, joins and windows included, sees every record in its turn
         and at its time. A batch ends with the micro-batch; in the test driver's plain mode, with each record. If the
-        mapper raises, the processing exception handler is asked about each record of the batch.
+        mapper raises, the processing exception handler decides about each record of the batch.
 
         >>> from headrace import StreamsBuilder, TopologyTestDriver
         >>> def rank(records):
@@ -388,8 +388,8 @@ class KStream(Handle[K, V]):
     def to(self, topic: str | Callable[..., str], produced: Produced[K, V] | None = None) -> None:
         """Writes the stream to a topic; a function ``(key, value, context)`` chooses one per record.
 
-        The stream ends here; the topic must exist. Records without a key are written, too. A value of None is a
-        tombstone there.
+        The stream ends here. An application creates the topic if it does not exist. Records without a key are written,
+        too. A value of None is a tombstone there.
 
         >>> from headrace import StreamsBuilder, TopologyTestDriver
         >>> builder = StreamsBuilder()
@@ -440,8 +440,8 @@ class KStream(Handle[K, V]):
     ) -> KStream[K1, VR]:
         """Gives each record to a `Processor`, which may forward any number of records with any key.
 
-        ``supplier()`` makes a new processor per task; a class will do. ``stores`` names the stores it uses, which
-        were added with `StreamsBuilder.add_state_store`; those that the supplier brings along in ``stores`` need not
+        ``supplier()`` makes a new processor per task; a class is a supplier. ``stores`` names the stores it uses, which
+        were added with `StreamsBuilder.add_state_store`. Stores in the attribute ``stores`` of the supplier need not
         be named. The key may change, so a later grouping or join repartitions the stream.
 
         >>> from headrace import Processor, StreamsBuilder, TopologyTestDriver
@@ -490,11 +490,11 @@ class KStream(Handle[K, V]):
     ) -> KStream[K, V]:
         """Drops records that repeat one that has passed: one with the same key, and a time at most ``within`` away.
 
-        With ``by`` only those repeat it for which ``by(key, value)`` is the same, too; ``id_serde`` writes it (default:
-        JSON). Stateful: what has passed is kept in a window store for as long as ``within``, by stream time. The first
-        record to come passes, whatever its time; one that is older than ``within`` passes unless it repeats another,
-        and is not remembered. Records with key None, or for which ``by`` gives None, always pass. The key stays; if it
-        has changed before, the stream is repartitioned first. What is dropped is counted.
+        With ``by``, only records with an equal ``by(key, value)`` are duplicates; ``id_serde`` writes it (JSON if
+        not given). Stateful: a window store remembers the records that passed for as long as ``within``, by stream
+        time. The first record to arrive passes, whatever its time. One that is older than ``within`` passes unless it
+        repeats another, and is not remembered. Records with key None, or for which ``by`` returns None, always pass.
+        The key stays; if it has changed before, the stream is repartitioned first. Dropped records are counted.
 
         >>> from datetime import timedelta
         >>> from headrace import StreamsBuilder, TopologyTestDriver

@@ -167,7 +167,7 @@ class KTable(Handle[K, V]):
     ) -> KTable[K, Any]:
         """Replaces the value of each row by what a `ValueTransformerWithKey` returns, which may use stores.
 
-        ``supplier()`` makes a new transformer per task; a class will do. It is called for deleted rows, too, and
+        ``supplier()`` makes a new transformer per task; a class is one. It is called for deleted rows, too, and
         cannot forward records. ``stores`` names the stores it uses. Give ``materialized`` a store if it keeps state:
         otherwise rows are computed again whenever they are looked up.
 
@@ -278,8 +278,8 @@ class KTable(Handle[K, V]):
         """Joins with a table, on the key or by a foreign key; a row without a partner is not in the result.
 
         A change on either side updates the result. Both tables are kept in stores. On the key, both must have equally
-        many partitions. With ``foreign_key(value)``, which gives the key of a row of ``other``, questions and answers
-        travel through two internal topics, and the tables may have different numbers of partitions; a row whose
+        many partitions. With ``foreign_key(value)``, which gives the key of a row of ``other``, subscriptions and
+        responses go through two internal topics, and the tables may have different numbers of partitions; a row whose
         foreign key is None has no partner.
 
         ``joiner(value, other_value)`` gives the result's value; wrap it, or ``foreign_key``, in `with_key` if it

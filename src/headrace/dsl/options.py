@@ -212,7 +212,7 @@ class Repartitioned(Hinting, Generic[K, V], metaclass=OptionType):
 
 @dataclass(frozen=True, slots=True)
 class Branched(Hinting, metaclass=OptionType):
-    """What becomes of one branch of a split: its name, and what to do with it at once.
+    """Options of one branch of a split: its name, and a function or a consumer for its stream.
 
     >>> Branched("large", function=lambda stream: stream.map_values(str)).name
     'large'

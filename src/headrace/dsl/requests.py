@@ -1,4 +1,4 @@
-"""What operations ask of the tables before them: old values, and rows to look up.
+"""Requests of operations to their parent tables: to send old values, or to keep rows for lookups.
 
 Both may make a table keep its rows although nobody asked for a store. What a table can answer depends on what was asked
 before, so the answers are recorded in the draft by the call that asks.

@@ -1,4 +1,4 @@
-"""Writes a logical graph as a topology: every node in the order in which Kafka Streams would write it."""
+"""Topology writer: the logical graph as topology nodes, in the order in which Kafka Streams writes them."""
 
 from __future__ import annotations
 

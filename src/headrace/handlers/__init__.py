@@ -1,4 +1,4 @@
-"""What happens when a record fails: exception handlers, their answers, dead letters, and late records.
+"""Exception handlers: their responses, the dead-letter queue, and late records.
 
 A handler is any callable that returns a ``Response``:
 

@@ -1,4 +1,4 @@
-"""What a handler is told: where something failed, and the record that it is about."""
+"""Context of a failure, as handlers get it: the record, the node, the task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.windows.window import Window
 
 @dataclass(frozen=True, slots=True)
 class ErrorContext:
-    """Where something failed: the input record that was being processed, the node and the task.
+    """Context of a failure: the input record that was being processed, the node and the task.
 
     >>> ErrorContext(topic="orders", partition=0, offset=41, node="parse", task_id="0_0")
     ErrorContext(topic='orders', partition=0, offset=41, node='parse', task_id='0_0', timestamp_ms=-1)
@@ -42,7 +42,7 @@ class ErrorContext:
 
 
 class Origin(Enum):
-    """Which step of writing an output record failed.
+    """The step of writing an output record that failed.
 
     >>> Origin("key")
     <Origin.KEY: 'key'>

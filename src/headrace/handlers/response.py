@@ -1,4 +1,4 @@
-"""What a handler answers, and how it is asked."""
+"""Responses of exception handlers, and the call of a handler with a check of its response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.record import Record
 
 
 class Result(Enum):
-    """What a handler decides.
+    """Decision of a handler.
 
     >>> Response.fail().result is Result.FAIL
     True
@@ -108,7 +108,7 @@ def _can_retry(details: tuple[Any, ...], error: Exception) -> bool:
 
 
 class StreamThreadExceptionResponse(Enum):
-    """What to do after an error that no handler caught.
+    """Reaction to an error that no handler caught.
 
     >>> StreamThreadExceptionResponse("shutdown_client").name
     'SHUTDOWN_CLIENT'

@@ -1,4 +1,4 @@
-"""What an application counts and measures: Kafka Streams' names, what is kept of micro-batches, and Prometheus' text.
+"""Metrics of an application: Kafka Streams' names, figures of micro-batches, exports to Prometheus and OpenTelemetry.
 
 Workers count in plain numbers and report them once per micro-batch, so nothing here is paid per record.
 """

@@ -19,7 +19,7 @@ BATCH = "stream-batch-metrics"
 
 @dataclass(frozen=True, order=True)
 class MetricName:
-    """What a metric is called.
+    """Name of a metric, with its group and tags.
 
     >>> str(MetricName("process-total", TASK, (("task-id", "0_1"),)))
     'stream-task-metrics:process-total{task-id=0_1}'

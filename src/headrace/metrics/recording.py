@@ -1,4 +1,4 @@
-"""Keeps what micro-batches report, and says it under Kafka Streams' names."""
+"""Recorder of micro-batch reports, under the metric names of Kafka Streams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Tags = tuple[tuple[str, str], ...]
 
 
 class TaskFigures(Protocol):
-    """What a task reports of a micro-batch."""
+    """Figures that a task reports of a micro-batch."""
 
     @property
     def task(self) -> str: ...
@@ -52,7 +52,7 @@ class TaskFigures(Protocol):
 
 @runtime_checkable
 class BatchFigures(Protocol):
-    """What is known of a micro-batch."""
+    """Figures of a micro-batch."""
 
     @property
     def batch_id(self) -> int: ...
@@ -98,7 +98,7 @@ class _Counter:
 
 
 class _Measured:
-    """What was measured in the last half minute: the mean, the least and the most."""
+    """Measurements of the last half minute: the mean, the least and the most."""
 
     __slots__ = ("_seen",)
 
@@ -118,7 +118,7 @@ class _Measured:
 
 
 class Recording:
-    """What an application has done so far. The engine's thread writes, any thread reads."""
+    """Metrics of an application so far. The engine's thread writes, any thread reads."""
 
     def __init__(self, client_id: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

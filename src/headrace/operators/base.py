@@ -74,7 +74,7 @@ class StoreExpiry(Protocol):
 
 
 class Node(Protocol):
-    """What the runtime offers to the factory of one operator."""
+    """Interface of the runtime for the factory of one operator."""
 
     @property
     def name(self) -> str: ...

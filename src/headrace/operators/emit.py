@@ -1,4 +1,4 @@
-"""When the results of windows that emit on close come out, and which."""
+"""Emission of windows on close: each window is forwarded once, after stream time has passed its end and grace."""
 
 from __future__ import annotations
 

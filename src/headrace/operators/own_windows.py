@@ -1,4 +1,4 @@
-"""Aggregations by windows of one's own: as by hopping windows, but the windows themselves tell where they end."""
+"""Aggregations by custom windows: as by hopping windows, but the windows themselves tell where they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mappers give: pairs of key and value, or several things. Plain tuples cost nothing, the rest is looked at."""
+"""Checks of mapper results: pairs of key and value, or iterables of them. A plain tuple costs nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store across its partitions: what stands below the face that is asked for by name."""
+"""Store over all its local partitions, read as one, below the interface that is asked for by name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBER = frozenset({"approximate_num_entries"})
 
 
 class Source(Protocol):
-    """Who gives readers, and says which parts they may read."""
+    """Source of readers, with the parts that they may read."""
 
     def reading_parts(self, name: str, partition: int | None, *, stale: bool) -> tuple[Reader, list[Part]]:
         """Returns a reader, and the parts of a store that are here; raises if there are none."""

@@ -1,4 +1,4 @@
-"""Looking through a store page by page, and following its changes: what a server offers to people far away."""
+"""Paged scans of a store, and subscriptions to its changes, for servers."""
 
 from __future__ import annotations
 

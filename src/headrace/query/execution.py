@@ -1,4 +1,4 @@
-"""How a store answers each kind of query."""
+"""Execution of queries: the answer of one partition of a store to each kind of query."""
 
 from __future__ import annotations
 

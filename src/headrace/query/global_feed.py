@@ -54,7 +54,7 @@ class GlobalFeed:
 
 
 class _Host:
-    """What the task of global stores asks its host for."""
+    """Host of the task of global stores."""
 
     def __init__(self, topology: Topology, config: StreamsConfig, log: TopicLog, replica: Replica) -> None:
         self._topology, self._config, self._log, self._replica = topology, config, log, replica

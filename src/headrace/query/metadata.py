@@ -1,4 +1,4 @@
-"""Who has which part of which store, and how far behind it is."""
+"""Metadata of views: the hosts that have each partition of a store, and their lag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.topics.log import TopicPartition
 
 @dataclass(frozen=True, order=True)
 class HostInfo:
-    """Where an instance can be reached.
+    """Address of an instance.
 
     >>> HostInfo.build_from_endpoint("db1:7070")
     HostInfo(host='db1', port=7070)
@@ -41,13 +41,13 @@ class HostInfo:
 
     @classmethod
     def unavailable(cls) -> HostInfo:
-        """Stands for an instance that nobody can reach from outside."""
+        """Stands for an instance that cannot be reached from outside."""
         return cls("unavailable", -1)
 
 
 @dataclass(frozen=True)
 class KeyQueryMetadata:
-    """Who can answer for a key."""
+    """The hosts that have a key: the active one and its standbys."""
 
     active_host: HostInfo
     standby_hosts: frozenset[HostInfo]
@@ -57,7 +57,7 @@ class KeyQueryMetadata:
 
 @dataclass(frozen=True)
 class LagInfo:
-    """How far a partition of a view has come in its changelog.
+    """Lag of one partition of a view behind its changelog.
 
     >>> LagInfo(90, 100).offset_lag
     10
@@ -74,7 +74,7 @@ class LagInfo:
 
 @dataclass(frozen=True)
 class StreamsMetadata:
-    """What one instance has."""
+    """One instance, with the stores and partitions that it has."""
 
     host_info: HostInfo
     state_store_names: frozenset[str]

@@ -31,7 +31,7 @@ _NAME = "member"
 
 @dataclass(frozen=True)
 class Lease:
-    """How often a process says that it is alive, and after how long a silence the others take over."""
+    """Interval of heartbeats, and the silence after which the others take over."""
 
     heartbeat: timedelta = timedelta(seconds=1)
     length: timedelta = timedelta(seconds=5)

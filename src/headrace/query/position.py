@@ -1,4 +1,4 @@
-"""How far something has read its inputs, and how far somebody wants it to have."""
+"""Positions: offsets that were processed per input partition, and the bounds that queries demand of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Position:
 
     @classmethod
     def after(cls, topic: str, written: Written) -> Position:
-        """The position of somebody who has seen what ``TopicLog.append`` has just written.
+        """The position of a reader that has seen what ``TopicLog.append`` has just written.
 
         >>> Position.after("orders", {0: (40, 42)})
         Position({'orders': {0: 41}})
@@ -47,7 +47,7 @@ class Position:
 
     @classmethod
     def consumed(cls, offsets: Offsets) -> Position:
-        """The position of a reader that goes on at these offsets.
+        """The position of a reader that continues at these offsets.
 
         >>> Position.consumed({("orders", 0): 42, ("orders", 1): 0})
         Position({'orders': {0: 41}})
@@ -121,26 +121,26 @@ class Position:
 
 @dataclass(frozen=True)
 class PositionBound:
-    """What a query demands of the position of whoever answers it.
+    """Bound on the position of an answer: the smallest position that a query accepts.
 
     >>> PositionBound.unbounded().is_unbounded
     True
     """
 
     position: Position
-    """It must have come so far."""
+    """The position that the answer must have reached."""
 
     @classmethod
     def unbounded(cls) -> PositionBound:
-        """Demands nothing."""
+        """Returns the bound that every position fulfils."""
         return cls(Position())
 
     @classmethod
     def at(cls, position: Position) -> PositionBound:
-        """Demands that the answer has seen this position: with that of a write, one reads one's own writes."""
+        """Demands that the answer has seen this position: with that of a write, a query reads its own write."""
         return cls(position)
 
     @property
     def is_unbounded(self) -> bool:
-        """Whether it demands nothing."""
+        """Whether every position fulfils it."""
         return self.position.is_empty

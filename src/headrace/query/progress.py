@@ -1,4 +1,4 @@
-"""How far an application has come with its inputs, once everything that follows from them has been written."""
+"""Position of an application: the input offsets whose results are all in the changelogs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Candidate:
 
 
 class Progress:
-    """Tells the position that is reached by who has read all changelogs up to their ends.
+    """Tells the position that all changelogs have reached.
 
     A micro-batch commits its inputs together with everything that follows from them, except for what goes over a back
     edge, which the next one reads. So behind back edges a position counts once that has been read as well, and what
@@ -38,7 +38,7 @@ class Progress:
         self.batch_id = -1
 
     def look(self) -> Position:
-        """Returns the position: who then asks for the ends of the changelogs and reads up to there has reached it."""
+        """Returns the position: a reader that then asks for the ends of the changelogs and reads up to there has it."""
         last = self._log.last_batch(self._application)
         self.batch_id = -1 if last is None else last.batch_id
         # Where tasks commit apart, only what is recorded with a whole batch is everywhere.

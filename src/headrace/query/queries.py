@@ -1,4 +1,4 @@
-"""What can be asked of a store, as values."""
+"""Queries to stores, as values: by key, by range, by window, by version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ResultOrder(Enum):
 
 
 class Query(Generic[R]):
-    """A question to a store. Who wants type checkers to know the answer names its type: ``KeyQuery[str, int]("a")``."""
+    """A query to a store. Type parameters tell type checkers what the answer is: ``KeyQuery[str, int]("a")``."""
 
     __slots__ = ()
 

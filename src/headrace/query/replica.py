@@ -40,7 +40,7 @@ _NOTE_TIME_MS = 60_000
 
 @dataclass(frozen=True)
 class PartState:
-    """How far the copy of one partition is."""
+    """Position of the copy of one partition."""
 
     offset: int
     """The next record of its changelog to read."""
@@ -52,7 +52,7 @@ class PartState:
 
 @dataclass(frozen=True)
 class ReplicaState:
-    """What lies in the copy, as of one transaction."""
+    """State of the copy, as of one transaction."""
 
     parts: Mapping[Part, PartState]
     position: Position

@@ -1,4 +1,4 @@
-"""What a query gives: per partition a result or the reason why there is none, and how far whoever answered had come."""
+"""Results of queries: per partition a value or a failure reason, and the position of the answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class FailureReason(Enum):
-    """Why a partition has no result."""
+    """Reason why a partition has no result."""
 
     UNKNOWN_QUERY_TYPE = "UNKNOWN_QUERY_TYPE"
     """The store cannot answer such a query."""
@@ -104,7 +104,7 @@ class QueryResult(Generic[R]):
 
     @property
     def failure_message(self) -> str:
-        """What happened, in words; raises for a success."""
+        """The reason as a sentence; raises for a success."""
         return f"{self.failure_reason.name}: {self._message}"
 
     def add_execution_info(self, message: str) -> None:
@@ -112,7 +112,7 @@ class QueryResult(Generic[R]):
         self.execution_info.append(message)
 
     def set_position(self, position: Position) -> None:
-        """Says how far whoever answered had come."""
+        """Sets the position of the view that answered."""
         self.position = position
 
 

@@ -1,4 +1,4 @@
-"""Who keeps views of an application: a small compacted topic, from which everybody concludes the same."""
+"""Membership of processes that keep views: leases in a compacted topic, and the assignment that follows from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headrace.topics.log import TopicLog
 logger = logging.getLogger(__name__)
 
 _COMPLAINTS = 100
-"""So many members are complained about: who writes nonsense may do so under any number of names."""
+"""Upper limit of members with a warning: invalid announcements may come under any number of names."""
 _LOOKED_AT = 100
 """So many of the newest records tell what a topic is."""
 
@@ -67,7 +67,7 @@ class Member:
         return replace(self, signature=proof.sign(*self._signed_parts(topic)))
 
     def is_signed(self, proof: PeerProof, topic: str) -> bool:
-        """Tells whether somebody has announced it who knows the token."""
+        """Tells whether the announcement was signed with the token."""
         return proof.is_signed(self.signature, *self._signed_parts(topic))
 
     def _signed_parts(self, topic: str) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ def is_roster(topic: str, log: TopicLog) -> bool:
 
 def _is_announcement(key: bytes | None, value: bytes | None) -> bool:
     if key is None or value is None:
-        # Who says goodbye leaves only its name.
+        # A member that leaves writes a record without a value.
         return key is not None
     try:
         Member.unpack(key.decode(), value)
@@ -127,9 +127,9 @@ def _is_announcement(key: bytes | None, value: bytes | None) -> bool:
 
 
 def ranking(task: str, members: Iterable[str]) -> list[str]:
-    """Returns members in the order in which they are to keep a task: everybody has a place of its own for each task.
+    """Returns members in the order in which they are to keep a task: rendezvous hashing, a ranking for each task.
 
-    Who comes or goes changes nothing between the others.
+    A member that comes or goes changes nothing between the others.
 
     >>> first = ranking("0_1", ["a", "b", "c"])
     >>> [each for each in first if each != "b"] == ranking("0_1", ["c", "a"])
@@ -139,12 +139,12 @@ def ranking(task: str, members: Iterable[str]) -> list[str]:
 
 
 def keepers(task: str, members: Collection[str], standbys: int) -> list[str]:
-    """Returns who is to keep a task: the first is the active one once it is ready, the others are its standbys."""
+    """Returns the members that keep a task: the first is the active one once it is ready, the others are standbys."""
     return ranking(task, members)[: 1 + standbys]
 
 
 def active_keeper(task: str, live: Mapping[str, Member], standbys: int) -> str | None:
-    """Returns who is to be asked: the first keeper that is ready, else whoever is, else the first keeper.
+    """Returns the member to query: the first keeper that is ready, else any member that is, else the first keeper.
 
     >>> def member(name, **lags): return Member(name, HostInfo("here", 1), 0, lags)
     >>> first, second = ranking("t", ["a", "b"])
@@ -172,7 +172,7 @@ def shares(
 class Roster:
     """The announcements of all members, as far as they have been read.
 
-    With a ``proof`` only those count that were made by somebody who knows the token.
+    With a ``proof`` only signed announcements count.
     """
 
     def __init__(self, application_id: str, log: TopicLog, proof: PeerProof | None = None) -> None:

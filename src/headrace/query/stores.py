@@ -1,4 +1,4 @@
-"""Which stores of a topology views are kept of, and from which topics."""
+"""Stores of a topology that can be queried, with the topics that their views are read from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps a replica by reading changelogs: step by step, up to where they end, a whole commit at a time."""
+"""Changelog follower: keeps a replica up to date, one whole commit per step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a store is to be seen when it is asked for by name: with or without timestamps, as windows or as sessions."""
+"""Queryable store types: the read-only interface under which a store is asked for, and the request parameters."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def _as_it_is(store: Any) -> Any:
 
 @dataclass(frozen=True)
 class QueryableStoreType(Generic[F]):
-    """What kind of stores it fits, and the face that it gives them."""
+    """Type of a queryable store: the kinds of stores that it fits, and the read-only interface that it gives them."""
 
     name: str
     kinds: frozenset[str]
     """Kinds of stores that can be seen in this way."""
     face: type[F]
-    """The class of what one gets: it reads across the partitions that are here."""
+    """The class of the interface; it reads all partitions that are here."""
     seen: Callable[[Any], Any] = _as_it_is
-    """How one partition is seen."""
+    """Function that returns the view of one partition."""
 
     def accepts(self, store: Any) -> bool:
         """Tells whether a store, or the builder of one, can be seen in this way."""
         return store.kind in self.kinds
 
     def create(self, across: Any) -> F:
-        """Returns the face of a store; ``across`` reads its partitions."""
+        """Returns the interface of a store; ``across`` reads its partitions."""
         return self.face(across)
 
 
@@ -87,7 +87,7 @@ class QueryableStoreTypes:
 
 @dataclass(frozen=True)
 class StoreQueryParameters(Generic[F]):
-    """Which store is asked for, how it is to be seen, and which part of it.
+    """Parameters of a request for a store: its name, its type, and one partition or all.
 
     >>> StoreQueryParameters.from_name_and_type("counts", QueryableStoreTypes.key_value_store()).store_name
     'counts'

@@ -1,4 +1,4 @@
-"""What a task has written to topics and nobody has taken away yet."""
+"""Output buffer of a task: records per topic until the host takes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps Python's cyclic garbage collector out of the way of a batch."""
+"""Pause of Python's cyclic garbage collector during a batch."""
 
 from __future__ import annotations
 

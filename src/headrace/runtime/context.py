@@ -100,7 +100,7 @@ class NodeContext:
 
 
 class UserContext:
-    """What the contexts of all user code have in common."""
+    """Base of the contexts of all user code."""
 
     def __init__(self, name: str, state: TaskState, lowering: Lowering) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""What a task does when something fails: it asks the handler, counts, writes dead letters, and stops or goes on."""
+"""Failures of one task: calls the exception handler, counts, writes to the dead-letter queue, then skips or raises."""
 
 from __future__ import annotations
 

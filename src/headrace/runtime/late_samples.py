@@ -1,4 +1,4 @@
-"""Some of the late records of a micro-batch, for people to look at."""
+"""Samples of the late records of a micro-batch, for display."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From nodes to code: each node becomes one function that calls the functions of its children."""
+"""Lowering of nodes to functions: each node is one function that calls those of its children."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task measures besides its counters, added up until the end of a micro-batch."""
+"""Measurements of a task besides its counters, accumulated until the end of a micro-batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which record comes next: a queue per input partition, and the choice between their heads."""
+"""Record queues of a task, one per input partition, from which the record with the smallest timestamp is next."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _head = tuple.__new__
 
 
 class Codec(Protocol):
-    """How the records of one input partition are read."""
+    """Decoder of one input partition's records."""
 
     decode_key: Callable[[bytes], Any]
     decode_value: Callable[[bytes], Any]

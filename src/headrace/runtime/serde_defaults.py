@@ -1,4 +1,4 @@
-"""Which serde a node uses: its own, or the application's default; and the functions that the record loop calls."""
+"""Serdes of a node, with the application's defaults, as functions for the record loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From keys and values to the bytes of an output topic."""
+"""Sinks: serialization of keys and values to the bytes of an output topic."""
 
 from __future__ import annotations
 

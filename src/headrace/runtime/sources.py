@@ -1,4 +1,4 @@
-"""From the bytes of an input topic to keys, values and timestamps."""
+"""Sources: deserialization of an input topic's bytes to keys, values and timestamps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headrace.topology.nodes import SourceNode
 
 
 class SourceCodec:
-    """How one topic of a source node is read: two decoders and the timestamp extractor."""
+    """Decoder of one topic of a source node: two deserializers and the timestamp extractor."""
 
     def __init__(self, node: SourceNode, origin: tuple[str, int], state: TaskState) -> None:
         self.node = node.name

@@ -24,7 +24,7 @@ _running = _Running()
 
 
 class HasClock(Protocol):
-    """What runs by a clock of its own."""
+    """Protocol of objects that run by a clock of their own."""
 
     def wall_clock_ms(self) -> int: ...
 

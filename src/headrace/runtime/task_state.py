@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """What a task needs from whoever runs it."""
+    """Host protocol: the calls that a task makes to the process that runs it."""
 
     def now_ms(self) -> int:
         """Returns the wall clock that user code sees."""

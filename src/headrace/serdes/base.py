@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Serde(Protocol[T]):
-    """What the engine needs of a serde: two functions per topic, made once and called for every record.
+    """Serde protocol: two functions per topic, made once and called for every record.
 
     None never reaches a serde: it is None on the wire too. A serializer raises ``SerializationError`` for a value that
     is not its own, a deserializer ``DeserializationError`` for bytes it cannot read. A serde is a value: it pickles and
@@ -151,7 +151,7 @@ class StoreTopic(str):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a serde is used.
+    """Place at which a serde is used.
 
     >>> print(Place("value of topic 'orders'"))
     value of topic 'orders'

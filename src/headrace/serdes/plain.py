@@ -1,4 +1,4 @@
-"""What untyped JSON gives back as it was: dicts with string keys, lists, strings, finite numbers, booleans and None."""
+"""Values that untyped JSON returns unchanged, and the search for the part of a value that it would not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a type says about its values: which classes they have, and whether they can change."""
+"""Properties of a type that serdes use: the classes of its values, and whether they are immutable."""
 
 from __future__ import annotations
 

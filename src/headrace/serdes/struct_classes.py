@@ -1,4 +1,4 @@
-"""How a class of msgspec goes to another process that cannot import it: as a recipe to make it again.
+"""Pickling of ``msgspec.Struct`` classes that another process cannot import: a recipe that makes the class again.
 
 A class of a script, ``__main__``, or of a function is pickled by value, name by name of its ``__dict__``. That does not
 work for a ``msgspec.Struct``, whose metaclass reads the fields once, when the class is made.
@@ -33,7 +33,7 @@ _MADE_ANEW = frozenset(
 
 
 class Recipe(NamedTuple):
-    """What is needed to make the class, but for what may refer to the class itself."""
+    """Arguments that make the class again, except for what may refer to the class itself."""
 
     name: str
     module: str

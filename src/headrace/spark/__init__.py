@@ -1,4 +1,4 @@
-"""Spark: the executor of micro-batches, the front door for those who work with data frames, and the home of pyspark.
+"""Spark: the executor of micro-batches, data frames, and the only package that imports pyspark.
 
 | module | what it is about |
 |---|---|

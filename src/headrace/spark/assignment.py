@@ -49,7 +49,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Where slots run, and where copies of them are kept."""
+    """Assignment of slots to executors, and of their copies to machines."""
 
     active: Mapping[int, LiveExecutor] = field(default_factory=dict)
     standbys: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -108,7 +108,7 @@ def assign(
 
 @dataclass(frozen=True)
 class _Copies:
-    """What machines have of slots."""
+    """Copies of slots on machines."""
 
     last: Mapping[int, LiveExecutor]
     lags: Lags

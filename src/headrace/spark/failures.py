@@ -20,7 +20,7 @@ _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a task failed."""
+    """Reason of a task's failure."""
 
     error: bytes
     cause: bytes | None

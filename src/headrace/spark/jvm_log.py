@@ -1,4 +1,4 @@
-"""Where Spark's JVMs log to: files of bounded size in the application's directory, never the terminal."""
+"""Log configuration of Spark's JVMs: files of bounded size in the application's directory, never the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark's JVM writes to its standard output and error, and what of it the user of an application sees.
+"""Standard output and error of Spark's JVM, filtered: only lines of the application's functions are passed on.
 
 Spark copies what its Python workers write there, so a function's ``print`` arrives here among lines of the JVM, of
 pyspark and of the launcher's scripts.

@@ -181,7 +181,7 @@ def hand_over_work(
 
 
 class Worker:
-    """What a Python worker keeps from one job to the next: the tasks that it has open."""
+    """State of a Python worker between jobs: the tasks that it has open."""
 
     def __init__(self, directory: Path) -> None:
         prepare_worker()

@@ -26,7 +26,7 @@ _PATIENCE_S = 5.0
 
 
 class Demand(NamedTuple):
-    """What there is to be placed."""
+    """Demand for placement: the slots, and how many standby copies each gets."""
 
     slots: int
     stateful: frozenset[int]

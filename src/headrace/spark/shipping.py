@@ -1,4 +1,4 @@
-"""Packs an application for the workers. What cannot be packed is named: the node, its function, what that captures."""
+"""Packing of an application for the workers, with errors that name the node, its function and what it captures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What exists: streams, tables, types and running queries. A catalogue never changes; a statement makes another one."""
+"""Catalogue of streams, tables, types and running queries: an immutable value; each statement returns a new one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TimestampColumn:
 
 @dataclass(frozen=True, slots=True)
 class WindowDefinition:
-    """How the keys of a source are windowed. ``kind`` is TUMBLING, HOPPING or SESSION; sessions have no size."""
+    """Windows of a source's keys. ``kind`` is TUMBLING, HOPPING or SESSION; sessions have no size."""
 
     kind: str
     size: timedelta | None = None
@@ -34,7 +34,7 @@ class WindowDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """How long the rows of a table live after their ROWTIME, and by which clock: stream_time or wall_clock."""
+    """Time to live of a table's rows after their ROWTIME, and its clock: stream_time or wall_clock."""
 
     duration: timedelta
     clock: str = "stream_time"

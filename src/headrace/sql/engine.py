@@ -52,7 +52,7 @@ TOPIC_PREFIX = "ksql.output.topic.name.prefix"
 
 @dataclass(frozen=True)
 class Executed:
-    """What came of a statement."""
+    """Result of a statement."""
 
     statement: Statement
     message: str

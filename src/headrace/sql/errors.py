@@ -1,4 +1,4 @@
-"""What can go wrong with a statement; every error knows where in the text it happened."""
+"""Errors of statements, with line, column and an excerpt of the text."""
 
 from __future__ import annotations
 

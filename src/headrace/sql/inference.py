@@ -19,7 +19,7 @@ _SIDES = {Namespace.KEY: "key", Namespace.VALUE: "value"}
 
 @dataclass
 class SchemaChoice:
-    """Which of a subject's schemas columns are inferred from: the newest one, or the one that was chosen before.
+    """The schema of a subject that columns are inferred from: the newest one, or the one that was chosen before.
 
     Whoever carries out a statement again must come to the same columns, whatever was registered since.
     """

@@ -1,4 +1,4 @@
-"""Notes of the topologies that run for push queries, for whoever comes after a process that was killed."""
+"""Notes of running push-query topologies, for the cleanup after a process that was killed."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class LogTopics:
 
 
 class ProposedTopics:
-    """What the topics would be after statements that are only tried out; remembers what they asked and wanted."""
+    """Topics as they would be after statements that are only tried out; remembers what they asked and wanted."""
 
     def __init__(self, topics: TopicDirectory) -> None:
         self._topics = topics

@@ -1,4 +1,4 @@
-"""What stands in WITH: which names there are, what values they take, and what follows from them."""
+"""Properties of the WITH clause: names, values, checks and defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pull and push queries are given, and what they give back."""
+"""Results of pull and push queries, and the context in which queries run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PushQuery(Protocol):
 
 @dataclass(frozen=True)
 class QueryContext:
-    """What a query is carried out on: the catalogue of a moment, and what is around it."""
+    """Context of a query: the catalogue of a moment, and the services around it."""
 
     catalog: Catalog
     functions: FunctionRegistry

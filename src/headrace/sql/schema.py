@@ -15,7 +15,7 @@ WINDOW_BOUNDS: dict[str, SqlType] = {"WINDOWSTART": BIGINT, "WINDOWEND": BIGINT}
 
 
 class Namespace(Enum):
-    """Where in a record a column lives."""
+    """Part of a record in which a column lives."""
 
     KEY = "KEY"
     VALUE = "VALUE"

@@ -1,4 +1,4 @@
-"""Statements as errors show them: with the source of every column, and names for what has none."""
+"""Formatter of statements for error messages: every column with its source, and names for what has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold for the columns of every source, whether a statement lists them or a query makes them."""
+"""Checks of a source's columns, whether a statement lists them or a query derives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topics there are: all that statements need to know of a log."""
+"""Topic directory: the part of a log that statements need, and one in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class NewTopic:
-    """What a statement wants of a topic that is to be made."""
+    """Request of a statement for a topic that is to be created."""
 
     partitions: int
     replicas: int | None = None

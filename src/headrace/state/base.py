@@ -1,4 +1,4 @@
-"""What all stores have in common."""
+"""Base class of all stores, and the link of a store to its task."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FlushListener = Callable[[Any, Any, Any, int, HeaderPairs, bool], None]
 
 
 class TaskLink(Protocol):
-    """What a store needs of its task: the record at hand, and where refused writes are counted."""
+    """Link of a store to its task: the current record, and the counter of refused writes."""
 
     origin: Origin
     offset: int

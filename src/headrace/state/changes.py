@@ -1,4 +1,4 @@
-"""What a batch changed in an engine, as a value that travels."""
+"""Changes of a batch to an engine, as a value that packs to bytes."""
 
 from __future__ import annotations
 

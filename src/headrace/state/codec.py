@@ -1,4 +1,4 @@
-"""How a store writes its keys and values, and whether it may keep the objects instead."""
+"""Codecs of a store: keys and values as bytes, or as the objects themselves where the serdes allow it."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _THERE = b""
 
 @dataclass(frozen=True, slots=True)
 class TimeToLive:
-    """How long a row lives after its timestamp, and by which clock.
+    """Time to live of a row after its timestamp, and its clock.
 
     >>> TimeToLive.of(timedelta(days=7), "stream_time", "Materialized")
     TimeToLive(duration_ms=604800000, clock='stream_time')

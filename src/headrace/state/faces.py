@@ -1,4 +1,4 @@
-"""Faces of stores that only read."""
+"""Read-only interfaces of stores."""
 
 from __future__ import annotations
 

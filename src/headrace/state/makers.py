@@ -1,4 +1,4 @@
-"""Which class a store of each kind is made of, and with what."""
+"""Construction of stores: the class and the codecs for each kind of store builder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores of one's own: a class above an engine, which keeps its bytes."""
+"""Custom stores: a user's class above an engine, which keeps its bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.state.engine import Engine
 
 @dataclass(frozen=True, slots=True)
 class StateStoreContext:
-    """What a store of one's own is made from."""
+    """Arguments of a custom store: its name, engine, serdes and changelog topic."""
 
     name: str
     """Name of the store."""
@@ -32,7 +32,7 @@ class StateStoreContext:
 
 
 class StateStore(Store):
-    """Base of stores of your own: subclass it, add the methods that your processors need, build it by `Stores.custom`.
+    """Base of custom stores: subclass it, add the methods that your processors need, build it by `Stores.custom`.
 
     A store that writes to ``engine`` at once and reads from there has nothing else to do: its rows are committed,
     logged to the changelog topic and restored with everything else. One that keeps more in memory overrides

@@ -1,4 +1,4 @@
-"""Faces of timestamped stores that hide the timestamps."""
+"""Interfaces of timestamped stores that hide the timestamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What window and session stores have in common: rows with a retention, and perhaps a cache above them."""
+"""Base of window and session stores: rows with a retention, and an optional record cache."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.state.suppliers import SessionSupplier, WindowSupplier
 
 
 class Cache(Protocol):
-    """What holds changes back above the rows."""
+    """Protocol of a cache that holds changes back above the rows."""
 
     def flush(self) -> None: ...
     def reload(self) -> None: ...

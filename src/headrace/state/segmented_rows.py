@@ -1,4 +1,4 @@
-"""What the rows of all stores with a retention have in common: the clock, expiry, and how they lie in the engine."""
+"""Base of rows with a retention: stream-time clock, expiry, layout in the engine."""
 
 from __future__ import annotations
 

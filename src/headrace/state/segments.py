@@ -1,4 +1,4 @@
-"""How rows with a time are laid out, and when they expire: by segments of time, as in Kafka Streams' stores on disk."""
+"""Segments of time: layout and expiry of timed rows, as in Kafka Streams' stores on disk."""
 
 from __future__ import annotations
 

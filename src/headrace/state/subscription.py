@@ -1,4 +1,4 @@
-"""Which rows of the left table ask for which row of the right one: foreign-key joins."""
+"""Subscription store of foreign-key joins: rows of the left table by foreign key and primary key."""
 
 from __future__ import annotations
 

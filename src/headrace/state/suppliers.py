@@ -1,4 +1,4 @@
-"""What kind of store a topology asks for, as values."""
+"""Store suppliers: kind, name and retention of the stores that a topology asks for, as values."""
 
 from __future__ import annotations
 

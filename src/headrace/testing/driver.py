@@ -34,15 +34,14 @@ V = TypeVar("V")
 class TopologyTestDriver(StoreGetters):
     """Tests a topology without a JVM and without a broker: pipe records in, read what comes out, look into the stores.
 
-    It hosts the same tasks that the planned engine on Spark will. By default it does what Kafka's own test driver
-    does: one task with one partition for the whole topology, every record processed and committed before
-    ``pipe_input`` returns, so a record cache holds nothing back between records. Two options bring it closer to
-    production:
+    It runs the same tasks as the engine on Spark. By default it does what Kafka's own test driver does: one task with
+    one partition for the whole topology, every record processed and committed before ``pipe_input`` returns, so a
+    record cache holds nothing back between records. Two options bring it closer to production:
 
     - ``partitions`` (a number, or a number per topic): one task per sub-topology and partition, each with its own
       stores and stream time; records are spread by the hash of their keys.
     - ``batched=True``: records wait until ``commit()``, which processes them as one micro-batch, level by level, and
-      flushes the record caches at its end, as an engine on Spark will.
+      flushes the record caches at its end, as the engine on Spark does.
 
     >>> from headrace import Serdes, StreamsBuilder, TopologyTestDriver
     >>> builder = StreamsBuilder()

@@ -1,4 +1,4 @@
-"""How a test looks into the stores of a driver."""
+"""Access to the stores of a test driver, by name and kind."""
 
 from __future__ import annotations
 

@@ -202,8 +202,8 @@ def _forward(duration: timedelta, what: str) -> int:
 class TestOutputTopic(Tabular, Generic[K, V]):
     """Reads what the topology wrote to a topic, each record once; made by ``create_output_topic`` of the driver.
 
-    Its types are those of the serdes. A record without a key or value has None there all the same: whoever tests for
-    tombstones compares with None.
+    Its types are those of the serdes. A record without a key or a value has None there all the same: compare with
+    None to test for tombstones.
     """
 
     __test__: ClassVar[bool] = False

@@ -58,7 +58,7 @@ class DamagedBlobError(LogError):
 
 
 class BlobInfo(NamedTuple):
-    """What the header says."""
+    """Content of a blob's header."""
 
     records: int
     span: int

@@ -43,7 +43,7 @@ _KEPT = frozenset(
 
 @dataclass(frozen=True)
 class Cleanup:
-    """When records of a topic go away, from its settings.
+    """Cleanup policy of a topic, from its settings.
 
     Kafka forgets after seven days by default, by the records' own timestamps; here nothing goes unless it is asked for,
     because input with old timestamps would vanish before it is read.

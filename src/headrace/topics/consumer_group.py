@@ -22,14 +22,14 @@ _HEAD, _COUNT, _VALUE = struct.Struct(">bq"), struct.Struct(">i"), struct.Struct
 
 
 class GroupOffset(NamedTuple):
-    """What a consumer group has committed for a partition."""
+    """Offset of a partition that a consumer group has committed."""
 
     offset: int
     metadata: str = ""
 
 
 class GroupMember(NamedTuple):
-    """Who is in a consumer group."""
+    """Member of a consumer group."""
 
     client_id: str
     host: str

@@ -64,7 +64,7 @@ class TaskRecord(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TaskHead(NamedTuple):
-    """What the log has of a task at one moment."""
+    """State of a task in the log at one moment."""
 
     record: TaskRecord | None
     """None if it has never committed anything."""
@@ -73,7 +73,7 @@ class TaskHead(NamedTuple):
 
 
 class TaskStatus(NamedTuple):
-    """What the driver knows of a task that has committed."""
+    """Status of a task that has committed, for the driver."""
 
     stamp: str
     next_clock_ms: int | None
@@ -81,7 +81,7 @@ class TaskStatus(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """What a task has done for a batch, for the driver to commit. It travels from the executors, so it pickles."""
+    """Receipt of a task's part of a batch, for the driver to commit. It travels from the executors, so it pickles."""
 
     task: str
     batch_id: int
@@ -108,7 +108,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class JournalState:
-    """Where an application stands when its journal is opened."""
+    """State of an application when its journal is opened."""
 
     batch_id: int = -1
     """The last micro-batch that all its tasks have committed."""

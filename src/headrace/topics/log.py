@@ -29,7 +29,7 @@ Written: TypeAlias = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True)
 class Topic:
-    """What a log knows about a topic.
+    """Description of a topic: its partitions and settings.
 
     >>> Topic("users", 4, {"cleanup.policy": "compact"}).is_compacted
     True
@@ -47,7 +47,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Committed:
-    """What a batch has added to the log."""
+    """Records that a batch has added to the log."""
 
     batch_id: int
     written: Mapping[TopicPartition, tuple[int, int]]

@@ -1,4 +1,4 @@
-"""Which partition a key goes to: Kafka's hash, so that Kafka's own clients and Headrace agree."""
+"""Default partitioner: Kafka's murmur2 hash of the key, so that Kafka's clients and Headrace agree."""
 
 from __future__ import annotations
 

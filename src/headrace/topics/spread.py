@@ -1,4 +1,4 @@
-"""Which record goes to which partition: explicit, by the key's hash, or sticky for records without a key."""
+"""Distribution of records over partitions: explicit, by the key's hash, or sticky for records without a key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STICKY_BYTES = 16 * 1024
 
 
 class Sticky:
-    """Where records without a key go: to one partition until it has got a fair share, then to the next one."""
+    """Sticky partitioner of records without a key: one partition until it has got a fair share, then the next one."""
 
     __slots__ = ("_left", "_turn")
 

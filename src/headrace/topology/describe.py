@@ -94,7 +94,7 @@ class GlobalStoreDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopologyDescription:
-    """What a topology consists of; ``str()`` gives the text that Kafka Streams prints.
+    """Description of a topology; ``str()`` gives the text that Kafka Streams prints.
 
     >>> from headrace.topology import Topology
     >>> print(Topology().add_source("source", "in").add_sink("sink", "out", "source").describe())

@@ -25,7 +25,7 @@ Sign: TypeAlias = Callable[[str], str]
 
 
 class Signatures:
-    """What the nodes of an outline do, to be compared with those of another one, closely or less so."""
+    """Signatures of an outline's nodes, to be compared with those of another one, closely or less so."""
 
     def __init__(self, outline: Outline) -> None:
         self._outline = outline
@@ -127,7 +127,7 @@ class Signatures:
 
 @dataclass(frozen=True)
 class Matching:
-    """What became of the names of one kind of thing."""
+    """Former names and new names of one kind of thing."""
 
     pairs: Mapping[str, str] = field(default_factory=dict)
     """New names by former ones."""

@@ -1,4 +1,4 @@
-"""Where a source starts to read when it has no committed offset."""
+"""Auto offset reset: the start of a source that has no committed offset."""
 
 from __future__ import annotations
 

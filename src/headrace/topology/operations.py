@@ -308,7 +308,7 @@ class Suppress(Operation):
 
 
 class Side(Enum):
-    """Which input of a join a processor handles."""
+    """The input of a join that a processor handles."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -391,7 +391,7 @@ class TableTableJoin(Operation):
 
 @dataclass(frozen=True, slots=True)
 class TableJoinMerge(Operation):
-    """Where both sides of a table join meet; rows can be looked up through ``this`` side when there is no store."""
+    """Merge of both sides of a table join; rows can be looked up through ``this`` side when there is no store."""
 
     takes: ClassVar[EdgeKind] = "table"
     gives: ClassVar[EdgeKind] = "table"

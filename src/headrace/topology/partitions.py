@@ -1,4 +1,4 @@
-"""How many partitions internal topics and sub-topologies have, and which topics must have equally many."""
+"""Partition counts of internal topics and sub-topologies, and the check of co-partitioning."""
 
 from __future__ import annotations
 

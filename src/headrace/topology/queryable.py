@@ -1,4 +1,4 @@
-"""Which stores can be queried from outside, and which topics of a log are those of others."""
+"""Stores that can be queried, their changelog topics, and the topics that are not internal to the application."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def to_dot(description: TopologyDescription) -> str:
 
 @dataclass
 class _Picture:
-    """What both drawings show, with an identifier for everything: names may have characters that they cannot."""
+    """Common part of both drawings, with an identifier for everything: names may have characters that they cannot."""
 
     parts: list[tuple[int, str, list[str]]] = field(default_factory=list)
     node_ids: dict[str, str] = field(default_factory=dict)

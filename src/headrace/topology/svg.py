@@ -135,7 +135,7 @@ class _Box:
 
 @dataclass(frozen=True)
 class _Reach:
-    """How far a node and all below it reach from its middle, and how far the middles of its children are from it."""
+    """Extent of a node and all below it from its middle, and the distances of its children's middles from it."""
 
     left: float
     right: float

@@ -1,4 +1,4 @@
-"""What travels on internal topics: changes of tables, and the questions and answers of foreign-key joins.
+"""Wire formats of internal topics: table changes, and the subscriptions and responses of foreign-key joins.
 
 The bytes are Kafka Streams' own, so that its tools can read these topics and its data can be taken over.
 """
@@ -25,7 +25,7 @@ _PARTITION = Struct(">i")
 
 
 class Instruction(IntEnum):
-    """What the right side of a foreign-key join does with a subscription."""
+    """Instruction to the right side of a foreign-key join about a subscription."""
 
     DELETE_KEY_NO_PROPAGATE = 0
     """Forget the subscription, answer nothing."""

@@ -1,4 +1,4 @@
-"""How nodes, stores and internal topics get into a topology: the calls of the DSL's writer, and the rules they obey."""
+"""Graph writer: adds nodes, stores and internal topics to a topology, with the rules that they obey."""
 
 from __future__ import annotations
 

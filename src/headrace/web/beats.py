@@ -1,4 +1,4 @@
-"""What is true now, sent to every console that is open, once a second."""
+"""Live updates of open consoles: the current state of the application as server-sent events, once a second."""
 
 from __future__ import annotations
 

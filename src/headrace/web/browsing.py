@@ -34,7 +34,7 @@ TopicSerdes = tuple[Serde[Any] | None, Serde[Any] | None]
 
 
 class KnownTopics(Protocol):
-    """What is known about topics besides their records."""
+    """Roles and serdes of topics, as an application or a catalogue knows them."""
 
     def role(self, topic: str) -> str:
         """Returns what a topic is to those who are looked at."""

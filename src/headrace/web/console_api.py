@@ -1,4 +1,4 @@
-"""What the console asks for."""
+"""Console API: live state, history, topics, dead-letter queue and late records as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an application is alive, ready, and what it consists of."""
+"""Health routes: liveness, readiness, metrics, topology."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened in the last minutes, in memory: points in time, lag by partition, batches."""
+"""History of the last minutes, in memory: rates, lag by partition, micro-batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BATCHES = 300
 
 
 class BatchFacts(Protocol):
-    """What the history keeps of a micro-batch."""
+    """Facts about a micro-batch in the history."""
 
     @property
     def batch_id(self) -> int: ...

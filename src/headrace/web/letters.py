@@ -1,4 +1,4 @@
-"""Records that could not be processed, as the console shows them: the reason, and where the record is."""
+"""Dead-letter queue for the console: the reason of each record, and where the record is."""
 
 from __future__ import annotations
 

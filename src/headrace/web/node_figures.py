@@ -1,4 +1,4 @@
-"""What metrics say about each node of a topology."""
+"""Metrics per node of a topology, for the console."""
 
 from __future__ import annotations
 

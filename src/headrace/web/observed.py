@@ -21,7 +21,7 @@ class Failed:
 
 
 class Observed(Protocol):
-    """What can be asked of an application at any time, from any thread."""
+    """Interface of an application to the web server, for any time and any thread."""
 
     @property
     def config(self) -> StreamsConfig: ...

@@ -1,4 +1,4 @@
-"""Looks at the application about once a second and keeps what it sees."""
+"""Recorder: samples the application about once a second, for history and stall detection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Late records, and where dead letters went: what tasks report of records that they have not processed."""
+"""Rejected records as tasks report them: late records, and the topics that dead letters went to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PER_NODE = 50
 
 
 class TaskFacts(Protocol):
-    """What a task says of such records after a micro-batch."""
+    """Rejected records that a task reports after a micro-batch."""
 
     @property
     def task(self) -> str: ...

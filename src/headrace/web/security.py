@@ -1,4 +1,4 @@
-"""What stands before every request: the token, the host's name, the size of what is sent, headers for browsers."""
+"""Security middleware of every request: token, host name, body size, headers for browsers."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _END_SECONDS = 5
 
 @dataclass(frozen=True)
 class Listening:
-    """Where a server listens, and how it proves who it is."""
+    """Address of a server, and its certificate."""
 
     host: str = "localhost"
     port: int = 0

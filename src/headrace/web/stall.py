@@ -1,4 +1,4 @@
-"""Says when nothing moves, and why."""
+"""Stall detection: no progress in spite of lag, and the reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STOPPED = frozenset({"NOT_RUNNING", "ERROR", "PENDING_ERROR", "PENDING_SHUTDOWN"
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What is known about an application at one moment."""
+    """Facts about an application at one moment."""
 
     now_ms: int
     state: str
@@ -36,7 +36,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Stall:
-    """Why an application makes no progress, and since when."""
+    """Reason why an application makes no progress, and since when."""
 
     reason: str
     since_ms: int

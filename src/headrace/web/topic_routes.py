@@ -17,7 +17,7 @@ _RECORD_PARAMETERS = ("partition", "offset", "time_ms", "limit", "key_serde", "v
 
 
 class TopicRoutes:
-    """What a browser of topics finds."""
+    """HTTP routes of the topic browser."""
 
     def __init__(self, browser: Browser, limits: Limits) -> None:
         self._browser = browser

@@ -1,4 +1,4 @@
-"""What the topology of an application says about topics."""
+"""Topics as a topology knows them: role and serdes, for the console."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.web.browsing import TopicSerdes
 
 
 class TopologyTopics:
-    """What topics are to an application; see ``KnownTopics``."""
+    """Topics as an application uses them; see ``KnownTopics``."""
 
     def __init__(self, topology: Topology, config: StreamsConfig) -> None:
         self._topology = topology

@@ -1,4 +1,4 @@
-"""Serves the views that a process keeps without being the application: stores, their changes, and its own health."""
+"""Web server of a process that only keeps views: stores, their changes, and its own health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a windowed aggregation gives its results."""
+"""Emit strategy of a windowed aggregation: at every update, or once when the window closes."""
 
 from __future__ import annotations
 

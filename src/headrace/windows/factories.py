@@ -1,4 +1,4 @@
-"""What windows answer to those who make them as in other libraries, or as in old versions of Kafka Streams."""
+"""Factories of windows: a constructor called as in other libraries raises an error that names the class method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seam for windows of one's own."""
+"""Windows protocol: the members that a custom window specification needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the prompt share."""
+"""Common part of the tests of the prompt."""
 
 from __future__ import annotations
 

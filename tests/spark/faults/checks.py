@@ -1,4 +1,4 @@
-"""What must be true after whatever has happened.
+"""Checks after faults: results, state and progress as without them.
 
 How input is cut into batches depends on time, and with it when a table's row is seen by a join behind a repartition.
 What does not depend on batches must be what a run leaves that nobody disturbs, and what a few lines of Python find in

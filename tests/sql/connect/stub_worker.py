@@ -1,4 +1,4 @@
-"""What answers in place of a Connect worker, for what a real one cannot be brought to do at will."""
+"""Stand-in for a Connect worker, for answers that a real one does not give at will."""
 
 from __future__ import annotations
 

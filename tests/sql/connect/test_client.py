@@ -1,4 +1,4 @@
-"""What the client makes of answers that a worker gives, does not give, or should not give."""
+"""Connect client: answers that a worker gives, does not give, or should not give."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What statements about connectors mean."""
+"""Configuration of connectors from their statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the formats share: columns of every type, and rows for them."""
+"""Common part of the tests of formats: columns of every type, and rows for them."""
 
 from collections.abc import Iterable
 from decimal import Decimal

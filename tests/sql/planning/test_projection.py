@@ -1,4 +1,4 @@
-"""What SELECT gives: names, the columns behind stars, and where the key is."""
+"""SELECT clause: names, the columns behind stars, and the place of the key."""
 
 from __future__ import annotations
 

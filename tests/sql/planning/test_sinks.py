@@ -1,4 +1,4 @@
-"""Where rows go: formats and time of a sink, streams that exist, and table functions on the way."""
+"""Sinks of queries: formats and time, streams that exist, and table functions on the way."""
 
 from __future__ import annotations
 

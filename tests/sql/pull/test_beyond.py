@@ -1,4 +1,4 @@
-"""What pull queries on tables can do beyond ksqlDB: order, pages, aggregates and joins."""
+"""Extensions of pull queries on tables beyond ksqlDB: order, pages, aggregates and joins."""
 
 from __future__ import annotations
 

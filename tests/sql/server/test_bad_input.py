@@ -1,4 +1,4 @@
-"""What a server does with nonsense, with attempts to smuggle something in, and with functions that misbehave."""
+"""Bad input to a server: nonsense, injection, and functions that misbehave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the console's page asks for: scripts with their events, queries with their graphs, and who may ask."""
+"""Console API of a server: scripts with their events, queries with their graphs, and access."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server does with requests that no client would send: it answers, and goes on."""
+"""Random requests that no client would send: the server answers them, and goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client must not get a server to do, by whichever way."""
+"""Trust boundary of a server: clients cannot get past it, by whichever way."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from headrace.topology.topology import Topology
 
 @dataclass(frozen=True)
 class Step:
-    """What happens before a micro-batch: records arrive, or time passes."""
+    """One step of a script before a micro-batch: records arrive, or time passes."""
 
     records: Sequence[tuple[str, Sequence[Output]]] = ()
     """By topic."""

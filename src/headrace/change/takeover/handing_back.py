@@ -26,7 +26,7 @@ from headrace.topology.topology import Topology
 
 @dataclass(frozen=True)
 class HandBack:
-    """What Kafka Streams gets."""
+    """Plan of a hand-back: the offsets and topics that Kafka Streams gets."""
 
     offsets: Mapping[TopicPartition, GroupOffset]
     new_topics: tuple[str, ...]

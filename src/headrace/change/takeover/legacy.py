@@ -25,7 +25,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Legacy:
-    """What Kafka Streams has left, at a moment when nobody writes."""
+    """State that Kafka Streams has left, at a moment when nothing writes it."""
 
     layout: Layout
     offsets: Mapping[TopicPartition, GroupOffset]

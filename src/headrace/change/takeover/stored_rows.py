@@ -49,7 +49,7 @@ def check_rows(legacy: Legacy, log: TopicLog, tell: Tell) -> dict[str, int]:
 
 
 class _Check:
-    """What the rows of one store are checked for."""
+    """Checks of the rows of one store."""
 
     def __init__(self, layout: Layout, part: Subtopology, store: str, topic: str, partition: int) -> None:
         config = layout.config

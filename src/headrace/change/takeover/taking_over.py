@@ -28,7 +28,7 @@ TAKEOVER = "takeover"
 
 @dataclass(frozen=True)
 class Takeover:
-    """What is to be taken over; nothing was changed yet."""
+    """Plan of a takeover; nothing was changed yet."""
 
     legacy: Legacy
     records: Mapping[str, int]

@@ -54,9 +54,9 @@ def demo(seconds: float, rate: float, config_file: Path | None, assignments: tup
     """See a pipeline of purchases run on Spark, for about a minute.
 
     Purchases are generated at a steady rate and written to a topic; the pipeline masks the card, finds what sells
-    where, adds up reward points and gives a free coffee to who buys in the cafe and in the electronics shop within 20
-    minutes. Results are shown as they arrive. Everything is in a temporary directory, which is removed in the end. It
-    needs Java 17 or newer and the extra 'headrace[spark]'.
+    where, adds up reward points and gives a free coffee to customers who buy in the cafe and in the electronics shop
+    within 20 minutes. Results are shown as they arrive. Everything is in a temporary directory, which is removed in the
+    end. It needs Java 17 or newer and the extra 'headrace[spark]'.
     """
     with _directory(keep=keep) as directory:
         settings = {

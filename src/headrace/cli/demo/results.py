@@ -1,4 +1,4 @@
-"""What comes out of the pipeline, read from its topics as any consumer would."""
+"""Results of the demo pipeline, read from its output topics."""
 
 from __future__ import annotations
 

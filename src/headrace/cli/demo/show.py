@@ -1,4 +1,4 @@
-"""How the demo looks: tables that change on a terminal, a line now and then elsewhere."""
+"""Terminal output of the demo: live tables on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 

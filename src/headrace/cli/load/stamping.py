@@ -1,4 +1,4 @@
-"""Pairs become records: with event time, and as many as are wanted."""
+"""Records from pairs of key and value: event time, and a limit on their number."""
 
 from __future__ import annotations
 

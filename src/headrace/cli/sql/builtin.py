@@ -1,4 +1,4 @@
-"""What the prompt itself understands: commands without a semicolon."""
+"""Commands of the prompt itself, such as ``help`` and ``spool``, which take no semicolon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs SQL cases on the test driver, each on an engine of its own."""
+"""SQL cases on the test driver, each on an engine of its own."""
 
 from __future__ import annotations
 

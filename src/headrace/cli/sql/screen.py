@@ -1,4 +1,4 @@
-"""Where results go: the terminal, and a file while they are spooled."""
+"""Output of the prompt: the terminal, and the spool file while there is one."""
 
 from __future__ import annotations
 

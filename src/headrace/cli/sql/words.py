@@ -1,4 +1,4 @@
-"""What Tab offers at the prompt: words of the language, and the names that the server knows."""
+"""Tab completion at the prompt: keywords of the language, and names that the server knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of the same topics share one source."""
+"""Rewrite of sources: streams of the same topics share one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which repartition topics let records without a key pass."""
+"""Rewrite of repartition topics before joins that have results for records without a key: they keep such records."""
 
 from __future__ import annotations
 

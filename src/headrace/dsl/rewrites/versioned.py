@@ -1,4 +1,4 @@
-"""Operations after a versioned table leave out changes of the past."""
+"""Rewrite after versioned tables: their operations ignore out-of-order changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How this process answers from the views that it keeps."""
+"""Answers to HTTP requests from the views in this process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class RangeQuestion:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back, and how far whoever answers had come."""
+    """Body of a response, and the position of the view that answered."""
 
     body: dict[str, Any]
     position: Position

@@ -1,4 +1,4 @@
-"""Where a page ends and the next one begins, as a text that means nothing to who carries it."""
+"""Cursors of paged answers: the last row of a page, as an opaque text."""
 
 from __future__ import annotations
 

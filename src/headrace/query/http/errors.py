@@ -1,4 +1,4 @@
-"""What is wrong with a request, or with us, as an answer."""
+"""Error responses: HTTP status, a code for programs and a sentence for people."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ def error_response(status: int, code: str, message: str, headers: Mapping[str, s
 
 
 def bad_request(message: str, code: str) -> RequestError:
-    """Returns the error of somebody who has to ask otherwise."""
+    """Returns the error for a wrong request, 400."""
     return RequestError(400, code, message)
 
 
 def unavailable(message: str, code: str) -> RequestError:
-    """Returns the error of something that will probably work soon."""
+    """Returns the error for a temporary condition, 503 with ``Retry-After``."""
     return RequestError(503, code, message, _RETRY)
 
 
 def explained(error: Exception) -> RequestError | None:
-    """Returns what to answer when something of Headrace was raised; None for what nobody has thought of."""
+    """Returns the error response for an exception of Headrace; None for any other."""
     match error:
         case RequestError():
             return error

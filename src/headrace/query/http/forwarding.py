@@ -1,4 +1,4 @@
-"""Asking another instance for what is not here."""
+"""Forwarding of requests to the instance that has the partition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FORWARDED = "Headrace-Forwarded"
 
 @dataclass(frozen=True)
 class Forwarded:
-    """What another instance has answered."""
+    """Answer of another instance."""
 
     status: int
     body: dict[str, Any]

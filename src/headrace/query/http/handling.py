@@ -1,4 +1,4 @@
-"""Requests that always get an answer: their errors become one, and their time ends."""
+"""Request handling: every request gets an answer, errors become responses, and time is limited."""
 
 from __future__ import annotations
 

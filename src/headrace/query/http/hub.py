@@ -94,7 +94,7 @@ def _body(change: StoreChange) -> dict[str, object]:
 
 
 class Subscriber:
-    """What waits for one client. It belongs to the loop that serves the client."""
+    """Queue of one client. It belongs to the loop that serves the client."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes

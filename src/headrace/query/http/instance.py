@@ -1,4 +1,4 @@
-"""Who answers: an application, or a process that keeps views."""
+"""Instance protocol: a process that serves the stores of an application, with their assignment to hosts."""
 
 from __future__ import annotations
 

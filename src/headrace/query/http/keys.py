@@ -1,4 +1,4 @@
-"""Keys as people write them into an address."""
+"""Keys in URLs, parsed by the key serde."""
 
 from __future__ import annotations
 

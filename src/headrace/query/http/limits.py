@@ -1,4 +1,4 @@
-"""What a server allows to those who ask."""
+"""Limits of an HTTP server: rows, waits, bytes and connections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How much one request, and all of them together, may take."""
+    """Limits on one request, and on all of them together."""
 
     page_rows: int = 1000
     """Rows in one answer."""

@@ -1,4 +1,4 @@
-"""What stands behind the question mark, read and checked."""
+"""Query parameters and position headers of HTTP requests, parsed and checked."""
 
 from __future__ import annotations
 

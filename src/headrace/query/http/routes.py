@@ -1,4 +1,4 @@
-"""What can be asked of the stores, and by which address."""
+"""HTTP routes of the stores: lookups, ranges, and change streams."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _RANGE_PARAMETERS = (
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Returns JSON that nobody keeps."""
+    """Returns a JSON response that must not be cached."""
     all_headers = {"Cache-Control": "no-store", **(headers or {})}
     return Response(to_json(body), status, all_headers, media_type="application/json")
 

@@ -1,4 +1,4 @@
-"""Answers without an end, and the sockets beside them: what is given back when a client has gone."""
+"""Event streams and websockets: cleanup when a client has gone."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _LIST = (
 
 @dataclass(frozen=True)
 class ServerSources:
-    """What a server has said."""
+    """Sources of a server, as it has described them."""
 
     log: Mapping[str, str]
     """Settings that name its log."""

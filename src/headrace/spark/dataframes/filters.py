@@ -72,7 +72,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What has to be read: all of it holds for every row."""
+    """Bounds of what has to be read; every row is within all of them."""
 
     partitions: Range = Range()
     named_partitions: frozenset[int] | None = None
@@ -88,7 +88,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Pushable:
-    """Which columns have filters that are pushed down, by what they are in a record; None: no column is it."""
+    """Columns whose filters are pushed down, by their part of a record; None if there is no such column."""
 
     partition: str | None = None
     offset: str | None = None

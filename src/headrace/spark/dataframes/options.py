@@ -43,7 +43,7 @@ Offsets = str | Mapping[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What ``option`` calls have said."""
+    """Values of the ``option`` calls."""
 
     settings: Mapping[str, str] = field(default_factory=dict)
     """Where the log is, and how its clients are made: settings of ``StreamsConfig``."""

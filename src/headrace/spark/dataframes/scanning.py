@@ -36,7 +36,7 @@ class ScanRange(InputPartition):
 
 @dataclass
 class ScanCounts:
-    """What a task has read."""
+    """Counts of what a task has read."""
 
     topic: str
     partition: int

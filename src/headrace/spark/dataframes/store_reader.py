@@ -35,7 +35,7 @@ _BY_KEY = ("key_value", _TIMED, "versioned")
 
 @dataclass(frozen=True)
 class FoundStore:
-    """Where the rows of a store are, and how they are read."""
+    """A store that was found in the log: its topic, and the formats of its rows."""
 
     application: str
     topic: str

@@ -39,7 +39,7 @@ class TableRow(NamedTuple):
 
 @dataclass(frozen=True)
 class StoreShape:
-    """What decides how a store is restored from its changelog."""
+    """Properties of a store that decide how it is restored from its changelog."""
 
     name: str
     kind: str = "timestamped_key_value"

@@ -31,7 +31,7 @@ _COLUMNS = {name: type for name, type in RECORD_COLUMNS.items() if name != "offs
 
 @dataclass
 class TaskWritten(WriterCommitMessage):
-    """What a task has written."""
+    """Result of a write task."""
 
     receipt: Receipt | None
     """What is to be committed; None if the task has committed it itself."""

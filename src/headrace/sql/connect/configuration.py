@@ -1,4 +1,4 @@
-"""What a statement says about a connector: its configuration, and its text without secrets."""
+"""Configuration of a connector from its statement, and the statement's text with secrets masked."""
 
 from __future__ import annotations
 

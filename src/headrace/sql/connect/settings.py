@@ -1,4 +1,4 @@
-"""Where the Connect worker is, how long it may take, and who asks."""
+"""Settings of the Connect client: URL, timeout, credentials."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULTS = {URL: "", TIMEOUT: "5000", CREDENTIALS_SOURCE: "NONE", CREDENTIALS_FI
 
 @dataclass(frozen=True)
 class ConnectSettings:
-    """What is needed to reach a worker.
+    """Settings for reaching a worker.
 
     >>> ConnectSettings.of({"ksql.connect.url": "http://localhost:8083/"})
     ConnectSettings(url='http://localhost:8083', timeout=datetime.timedelta(seconds=5))

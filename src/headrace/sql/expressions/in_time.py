@@ -1,4 +1,4 @@
-"""Calls that may never return."""
+"""Time limit of calls that may never return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression becomes: a type and a piece of Python source."""
+"""Typed expression: a SQL type, and Python source over a row."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NOT_LITERAL = _NotLiteral()
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the value of a column is found at run time: a type, and Python source such as ``row[3]``."""
+    """Place of a column's value at run time: a type, and Python source such as ``row[3]``."""
 
     type: SqlType
     code: str
 
 
 class Scope(Protocol):
-    """What names mean where an expression stands."""
+    """Scope of an expression: the columns that its names mean."""
 
     def slot(self, reference: ColumnReference) -> Slot:
         """Returns the place of the column; raises ``SqlStatementError`` for a name that means nothing here."""

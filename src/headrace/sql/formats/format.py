@@ -1,4 +1,4 @@
-"""What a format is: a name, what columns it takes, and how it reads and writes a row."""
+"""Format protocol: the columns that a format can hold, and the serdes of rows and keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EXACT = _IMMUTABLE - {SqlBaseType.DOUBLE}
 
 @dataclass(frozen=True, slots=True)
 class FormatOptions:
-    """What a statement may say about a format beyond its name."""
+    """Options of a format that a statement may give beyond its name."""
 
     wrapped: bool = True
     """Whether a single column is a field of an object; several columns always are."""
@@ -135,7 +135,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a row is read from or written to."""
+    """Topic and side, key or value, that a row is read from or written to."""
 
     topic: str
     is_key: bool

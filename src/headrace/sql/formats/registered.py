@@ -1,4 +1,4 @@
-"""What the formats with registered schemas share: where the registry is, and with which schema rows are written."""
+"""Common part of formats with registered schemas: the registry, and the schema that rows are written with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function is: a name, overloads, and words for its users."""
+"""Definitions of functions: names, overloads, documentation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What scalar, table and aggregate functions have in common."""
+    """Base of scalar, table and aggregate functions."""
 
     name: str
     """As messages write it; statements may write it in any case."""

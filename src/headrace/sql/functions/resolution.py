@@ -1,4 +1,4 @@
-"""Which overload a call means: the one that takes the arguments as they are, else the one they can be converted for."""
+"""Overload resolution: exact types first, then implicit conversions."""
 
 from __future__ import annotations
 

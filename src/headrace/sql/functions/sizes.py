@@ -1,4 +1,4 @@
-"""How large a value a function may make of small arguments: a typing error in a length must not take all memory."""
+"""Size limit of function results, so that a mistyped length does not exhaust memory."""
 
 from __future__ import annotations
 

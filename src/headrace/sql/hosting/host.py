@@ -12,7 +12,7 @@ from headrace.sql.persistent import PersistentQuery
 
 
 class QueryState(Enum):
-    """What a persistent query does."""
+    """State of a persistent query."""
 
     STARTING = "STARTING"
     """It waits for its turn to start, or has not committed anything since."""
@@ -36,7 +36,7 @@ class QueryFailure:
 
 @dataclass(frozen=True)
 class QueryStatus:
-    """How a persistent query is doing."""
+    """Status of a persistent query."""
 
     state: QueryState
     error: str | None = None

@@ -64,7 +64,7 @@ class _Entry:
 
 
 class LeaseHistory:
-    """What the records of the topic come to, in their order."""
+    """History of the lease: the records of its topic, in their order."""
 
     def __init__(self) -> None:
         self.last = _Entry(_NOTHING, None)

@@ -13,7 +13,7 @@ from headrace.topics.log import TopicLog
 
 @dataclass(frozen=True)
 class PartitionProgress:
-    """How far an application has come in a partition."""
+    """Progress of an application in a partition."""
 
     partition: int
     begin: int

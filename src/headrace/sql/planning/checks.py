@@ -1,4 +1,4 @@
-"""What no single clause can tell: clauses that exclude each other, and results that do not fit the statement."""
+"""Checks across clauses: clauses that exclude each other, and results that do not fit the statement."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from headrace.sql.syntax.nodes import ColumnReference
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column is where in the list that is a row. It is the scope of the expressions over such rows.
+    """Index of columns in the list that is a row. It is the scope of the expressions over such rows.
 
     >>> from headrace.sql.types import INTEGER
     >>> Layout((Column("A", INTEGER), Column("B", INTEGER))).slot(ColumnReference("B")).code

@@ -35,7 +35,7 @@ class KeyWindow:
 
 @dataclass(frozen=True, slots=True)
 class KeyFormat:
-    """How keys are written."""
+    """Format of keys."""
 
     name: str
     options: FormatOptions
@@ -65,7 +65,7 @@ class KeyFormat:
 
 @dataclass(frozen=True, slots=True)
 class ValueFormat:
-    """How values are written."""
+    """Format of values."""
 
     name: str
     options: FormatOptions
@@ -86,7 +86,7 @@ class TimeColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What every step knows of the rows it makes."""
+    """Base of all steps: the rows that a step makes."""
 
     layout: Layout
     key: tuple[Column, ...]
@@ -217,7 +217,7 @@ class GroupedAggregate(Step):
 
 @dataclass(frozen=True, slots=True)
 class JoinWindow:
-    """How far apart in time two rows of a join may be. Without a grace period unmatched rows do not wait."""
+    """Time span between two rows that join. Without a grace period unmatched rows do not wait."""
 
     before: timedelta
     after: timedelta

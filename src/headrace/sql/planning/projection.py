@@ -1,4 +1,4 @@
-"""Which of the selected columns are the key of the result, and what is wrong if they are not there."""
+"""Projection of a query: the selected columns, split into key and value columns of the result."""
 
 from __future__ import annotations
 

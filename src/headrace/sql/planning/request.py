@@ -1,4 +1,4 @@
-"""Where the rows of a query are to go, as the statement around it says."""
+"""Sink request: the target of a query's rows, as the statement around it names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which clauses a pull query may have, and which tables it may ask."""
+"""Checks of pull queries: allowed clauses, and tables whose rows are materialized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of a table a condition can mean: those of some keys, of a range of keys, or any."""
+"""Key access of pull queries: the keys or the range of keys that a condition selects."""
 
 from __future__ import annotations
 

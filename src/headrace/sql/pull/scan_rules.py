@@ -1,4 +1,4 @@
-"""What ksqlDB demands of the condition of a pull query."""
+"""ksqlDB's rules for the condition of a pull query, with and without table scans."""
 
 from __future__ import annotations
 

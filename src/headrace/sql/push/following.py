@@ -1,4 +1,4 @@
-"""Follows a topic record by record, and makes rows of what comes, until somebody closes it."""
+"""Topic follower: rows from records as they arrive, until it is closed."""
 
 from __future__ import annotations
 

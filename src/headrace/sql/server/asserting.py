@@ -1,4 +1,4 @@
-"""ASSERT: waits until a topic or a schema is there, or is gone."""
+"""ASSERT: a wait until a topic or a schema is there, or is gone."""
 
 from __future__ import annotations
 

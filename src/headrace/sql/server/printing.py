@@ -85,7 +85,7 @@ def _lines(
 
 
 class _Guess:
-    """What keys or values of a topic look like: nobody has said how they were written."""
+    """Guess at the format of a topic's keys or values."""
 
     def __init__(self, registry: SchemaRegistry | None, target: Target) -> None:
         self._registry = registry

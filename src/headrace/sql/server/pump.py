@@ -1,4 +1,4 @@
-"""Carries the items of a blocking iterator over to the event loop, in batches and without running ahead."""
+"""Pump from a blocking iterator to the event loop, in batches and with backpressure."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _FOLLOW = timedelta(milliseconds=200)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a command."""
+    """Outcome of a command."""
 
     offset: int
     done: Executed

@@ -1,4 +1,4 @@
-"""What a client has set: it lasts for one request, or as long as a prompt is open."""
+"""Session of a client: settings and variables, for one request or as long as a prompt is open."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from headrace.sql.errors import Position, SqlParseError
 
 
 class Kind(Enum):
-    """What a token is."""
+    """Kind of a token."""
 
     WORD = "word"
     QUOTED = "quoted identifier"

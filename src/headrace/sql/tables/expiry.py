@@ -22,7 +22,7 @@ RecordTime = Callable[[int, Raw], int]
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What is this much older than the clock is gone."""
+    """Age at which rows expire, and its clock."""
 
     retention_ms: int
     of: Literal["windows", "sessions", "rows"]

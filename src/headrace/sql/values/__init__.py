@@ -1,1 +1,1 @@
-"""What values of SQL types do: numbers as Java computes them, calendars without limits, conversions."""
+"""Values of SQL types: numbers as Java computes them, calendars without limits, conversions."""

@@ -1,4 +1,4 @@
-"""How messages call types."""
+"""Names of types in error messages."""
 
 from __future__ import annotations
 

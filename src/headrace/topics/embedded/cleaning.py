@@ -24,7 +24,7 @@ from headrace.topics.embedded.tables import Tables, read_tables, write_tables
 
 @dataclass(frozen=True)
 class Cleaned:
-    """What a call of ``clean`` has done."""
+    """Result of a call of ``clean``."""
 
     touched_bytes: int
     """Bytes that were read, rewritten or removed."""

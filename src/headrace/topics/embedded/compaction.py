@@ -18,7 +18,7 @@ _SHORT = 32
 
 @dataclass(slots=True)
 class Round:
-    """How far a round is. ``horizon`` is where it ends; None while keys are still being noted."""
+    """Progress of a round. ``horizon`` is where it ends; None while keys are still being noted."""
 
     at: int
     latest: dict[bytes | None, int] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Round:
 
 
 class Step(NamedTuple):
-    """What one transaction of a round has done; the round takes it over once it is committed."""
+    """Result of one transaction of a round; the round takes it over once it is committed."""
 
     cost: int
     freed: int = 0

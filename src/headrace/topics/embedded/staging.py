@@ -1,4 +1,4 @@
-"""What a task has written before the driver commits it: in the receipt if it is little, else in a file per attempt.
+"""Staging of a task's uncommitted output: small output in the receipt, the rest in a file per attempt.
 
 A file is a row of frames (topic, partition, blob). It is not forced to the disk: a batch is either committed from it
 while the machine runs, or run again. A file that no receipt names is an orphan and goes with the next commit or start.

@@ -51,7 +51,7 @@ class StoredTopic(NamedTuple):
 
 @dataclass(slots=True)
 class PartitionState:
-    """What a partition is at: a small value, read and written by every transaction that touches the partition."""
+    """State of a partition: a small value, read and written by every transaction that touches the partition."""
 
     begin: int = 0
     end: int = 0
@@ -103,7 +103,7 @@ class Entry(NamedTuple):
 
 
 class Application(msgspec.Struct, array_like=True):
-    """What an application has committed last, and who may commit next."""
+    """Last commit of an application, and the driver that may commit next."""
 
     incarnation: int = 0
     """Of the driver that has opened the journal last."""

@@ -45,7 +45,7 @@ class Reader:
 
 @dataclass
 class Clients:
-    """What a process has open for one cluster. Clients do not survive a fork: the child makes its own."""
+    """Open clients of a process for one cluster. They do not survive a fork: the child makes its own."""
 
     settings: ClientSettings
     handles: int = 0

@@ -32,7 +32,7 @@ RESET_DONE = b"reset-done"
 
 
 class Opener(msgspec.Struct, array_like=True, frozen=True):
-    """Who has taken over, or resets."""
+    """The driver that has taken over, or the reset."""
 
     process: str = "somebody"
     at_ms: int = 0
@@ -80,7 +80,7 @@ def entry_key(kind: bytes, incarnation: int) -> bytes:
 
 @dataclass(frozen=True)
 class History:
-    """What an application's records say, up to one of them."""
+    """State of an application by its records, up to one of them."""
 
     newest: int = -1
     """The incarnation that counts: that of a driver, or of a reset."""
@@ -165,7 +165,7 @@ def _opener(data: bytes) -> Opener:
 
 @dataclass
 class KnownHistory:
-    """How far a process has read an application's history."""
+    """The part of an application's history that a process has read."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     topic_id: str = ""

@@ -22,7 +22,7 @@ Report = Callable[[KafkaError | None, Message], None]
 
 
 class Delivery:
-    """Which offsets records got, told by the brokers."""
+    """Offsets that records got, as the brokers reported them."""
 
     def __init__(self) -> None:
         self.bounds: dict[TopicPartition, tuple[int, int]] = {}

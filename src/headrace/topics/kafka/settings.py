@@ -81,7 +81,7 @@ _WITHOUT_EFFECT = WITHOUT_EFFECT.keys() | {
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """How clients are made; it pickles, and equal settings share their clients within a process."""
+    """Settings of clients; they pickle, and equal settings share their clients within a process."""
 
     bootstrap_servers: str
     consumer: Mapping[str, Any] = field(default_factory=dict)

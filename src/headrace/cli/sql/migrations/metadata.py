@@ -1,4 +1,4 @@
-"""Which migrations were carried out: rows of a stream, in the log, beside what they have made."""
+"""Metadata of migrations: a stream in the log that records which ones were applied."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUNNING, MIGRATED, FAILED = "RUNNING", "MIGRATED", "ERROR"
 
 @dataclass(frozen=True)
 class Applied:
-    """What became of a migration."""
+    """Result of an applied migration."""
 
     version: int
     name: str

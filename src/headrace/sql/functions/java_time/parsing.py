@@ -53,7 +53,7 @@ def parse_time(value: str, text: str) -> int:
 
 
 class Fields:
-    """What a text said: a number per letter, and a zone."""
+    """Fields of a parsed text: a number per letter, and a zone."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}

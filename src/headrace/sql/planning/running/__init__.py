@@ -1,1 +1,1 @@
-"""What runs per record: the functions and processors that a plan gives to the DSL. All of them pickle."""
+"""Functions and processors that run per record: a plan gives them to the DSL, and all of them pickle."""

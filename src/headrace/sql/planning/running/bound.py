@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 
 class Compiled(Protocol):
-    """What has a compiled function."""
+    """Protocol of objects with a compiled function."""
 
     @property
     def function(self) -> Callable[..., Any]: ...

@@ -1,4 +1,4 @@
-"""What happens to a record where a source is read: columns are added to its row, and a column may give it its time."""
+"""Processors and extractors at sources: columns of key, headers and record position; event time from a column."""
 
 from __future__ import annotations
 

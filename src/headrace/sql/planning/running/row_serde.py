@@ -1,4 +1,4 @@
-"""How rows are kept in stores and sent through repartition topics."""
+"""Serde of rows between the steps of a query: in stores and repartition topics, as MessagePack."""
 
 from __future__ import annotations
 

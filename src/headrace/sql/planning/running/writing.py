@@ -1,4 +1,4 @@
-"""What happens to a record where it is written: a column may give it its time."""
+"""Processor before a sink: event time from a column."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ _ROLES: dict[type[ops.Operation], str] = {
 
 @dataclass(frozen=True)
 class NodeText:
-    """What a node is to somebody who knows the statement and not the topology."""
+    """SQL text of a node, for readers who know the statement and not the topology."""
 
     sql: str
     """The clause that it carries out, as it was written."""

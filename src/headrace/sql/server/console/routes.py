@@ -1,4 +1,4 @@
-"""The addresses of the console."""
+"""HTTP routes of the console."""
 
 from __future__ import annotations
 

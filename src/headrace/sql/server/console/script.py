@@ -1,4 +1,4 @@
-"""What somebody has typed: its statements one after the other, and for each of them what there is to show."""
+"""Script of the console: its statements in order, as a stream of events with answers, rows and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalogue says about topics."""
+"""Topics as the catalogue knows them: role and serdes, for the console."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEYS: dict[SqlBaseType, Serde[Any]] = {
 
 
 class CatalogTopics:
-    """What topics are to the streams and tables of a server; see ``KnownTopics``."""
+    """Topics as the streams and tables of a server use them; see ``KnownTopics``."""
 
     def __init__(self, catalog: Callable[[], Catalog]) -> None:
         self._catalog = catalog

@@ -48,7 +48,7 @@ class ConnectorList(Entity):
 
 @dataclass(frozen=True)
 class ConnectorPlugin:
-    """What connectors can be made of."""
+    """Plugin that connectors can be made of."""
 
     class_name: str
     type: str

@@ -1,4 +1,4 @@
-"""What all answers have in common, and how a value becomes JSON."""
+"""Base of all statement answers, and the JSON form of values."""
 
 from __future__ import annotations
 

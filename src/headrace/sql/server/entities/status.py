@@ -10,7 +10,7 @@ from headrace.sql.server.entities.entity import Entity
 
 @dataclass(frozen=True)
 class CommandStatus:
-    """How far a command has come: SUCCESS, ERROR, or TERMINATED for the query that it started."""
+    """Status of a command: SUCCESS, ERROR, or TERMINATED for the query that it started."""
 
     status: str
     message: str

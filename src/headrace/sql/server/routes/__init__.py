@@ -1,1 +1,1 @@
-"""The addresses of the server, a file for each family of them."""
+"""HTTP routes of the server, a file for each family of them."""

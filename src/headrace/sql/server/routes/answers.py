@@ -1,4 +1,4 @@
-"""How requests are read and answers are written, for all routes."""
+"""Request parsing and response writing that all routes share."""
 
 from __future__ import annotations
 

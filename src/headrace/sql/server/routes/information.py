@@ -1,4 +1,4 @@
-"""What a server tells about itself: ``/info``, ``/healthcheck``, ``/clusterStatus``, ``/v1/metadata`` and more."""
+"""Information routes: ``/info``, ``/healthcheck``, ``/clusterStatus``, ``/v1/metadata`` and more."""
 
 from __future__ import annotations
 
