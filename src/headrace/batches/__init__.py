@@ -11,6 +11,7 @@
 | `application` | what processes that run tasks need of an application |
 | `executor` | `Executor.run(plans) -> outcomes`: the seam to whoever runs tasks; and tasks in this process |
 | `task_runner`, `live_task`, `task_host`, `global_tables` | one task in one process |
+| `edges` | records from one task to another, page by page |
 | `working_copy`, `restore` | a task's stores on the disk, and how changelogs bring them up to date |
 | `standby` | a working copy that follows its changelogs while the task runs elsewhere, or not yet |
 | `run`, `engine`, `batch_thread` | the life of an application: plan, run, commit, report |
