@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 from headrace.errors import ConfigError, did_you_mean
 from headrace.handlers import (
@@ -24,7 +24,25 @@ from headrace.timestamps import (
 
 _KAFKA = "org.apache.kafka."
 
-_SERDES: Mapping[str, Callable[[], Any]] = {
+Makers: TypeAlias = Mapping[str, Callable[[], Any]]
+"""What makes an object, by the name of its class in Kafka."""
+
+
+def _by_class_name(*kinds: type[Any]) -> Makers:
+    return {kind.__name__: kind for kind in kinds}
+
+
+EXTRACTORS = _by_class_name(
+    FailOnInvalidTimestamp,
+    LogAndSkipOnInvalidTimestamp,
+    UsePartitionTimeOnInvalidTimestamp,
+    WallclockTimestampExtractor,
+)
+DESERIALIZATION_HANDLERS = _by_class_name(LogAndContinueExceptionHandler, LogAndFailExceptionHandler)
+PROCESSING_HANDLERS = _by_class_name(LogAndContinueProcessingExceptionHandler, LogAndFailProcessingExceptionHandler)
+PRODUCTION_HANDLERS = _by_class_name(DefaultProductionExceptionHandler)
+
+_SERDES: Makers = {
     "boolean": Serdes.boolean,
     "bytes": Serdes.bytes,
     "double": Serdes.double,
@@ -37,7 +55,7 @@ _SERDES: Mapping[str, Callable[[], Any]] = {
     "uuid": Serdes.uuid,
     "void": Serdes.void,
 }
-_CLASSES: Mapping[str, Callable[[], Any]] = {
+_CLASSES: Makers = {
     "BooleanSerde": Serdes.boolean,
     "ByteArraySerde": Serdes.bytes,
     "ByteBufferSerde": Serdes.bytes,
@@ -50,20 +68,10 @@ _CLASSES: Mapping[str, Callable[[], Any]] = {
     "StringSerde": Serdes.string,
     "UUIDSerde": Serdes.uuid,
     "VoidSerde": Serdes.void,
-    **{
-        each.__name__: each
-        for each in (
-            DefaultProductionExceptionHandler,
-            FailOnInvalidTimestamp,
-            LogAndContinueExceptionHandler,
-            LogAndContinueProcessingExceptionHandler,
-            LogAndFailExceptionHandler,
-            LogAndFailProcessingExceptionHandler,
-            LogAndSkipOnInvalidTimestamp,
-            UsePartitionTimeOnInvalidTimestamp,
-            WallclockTimestampExtractor,
-        )
-    },
+    **EXTRACTORS,
+    **DESERIALIZATION_HANDLERS,
+    **PROCESSING_HANDLERS,
+    **PRODUCTION_HANDLERS,
 }
 
 
