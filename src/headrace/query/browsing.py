@@ -147,24 +147,6 @@ class Subscription:
         return changes
 
 
-def snapshot_and_changes(
-    views: Views, log: TopicLog, store: str
-) -> tuple[list[tuple[int, KeyValue[Any, Any]]], Subscription]:
-    """Returns all rows of a store with their partitions, and a subscription to what comes after them, without a gap."""
-    reader, parts = views.reading_parts(store, None, stale=True)
-    try:
-        offsets = {part[1]: reader.state.parts[part].offset for part in reader.state.parts if part[0] == store}
-        rows = [(part[1], row) for part in parts for row in _everything(reader.store(part))]
-    finally:
-        reader.release()
-    return rows, Subscription(views, log, store, offsets)
-
-
-def _everything(store: Any) -> Iterator[KeyValue[Any, Any]]:
-    found: Iterator[KeyValue[Any, Any]] = store.fetch_keys(None, None) if store.kind == "session" else store.all()
-    return found
-
-
 def _decoder(store: ViewedStore, views: Views) -> Any:
     builder, topic = store.builder, store.topic
     read_key = resolved(builder.key_serde, views.config.default_key_serde).deserializer(topic, is_key=True)

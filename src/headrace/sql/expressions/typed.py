@@ -58,11 +58,6 @@ class TypedExpression:
         return self.literal is not NOT_LITERAL
 
     @property
-    def is_null(self) -> bool:
-        """Whether this is a bare NULL."""
-        return self.type is None
-
-    @property
     def repeatable(self) -> bool:
         """Whether the code may stand several times in a row function: it is a name or a place in the row."""
         return _REPEATABLE.fullmatch(self.code) is not None
