@@ -16,8 +16,6 @@ class CallSite:
 
     types: tuple[SqlType | None, ...]
     """The type of each argument, None for NULL, lambdas and units of time."""
-    literals: tuple[object, ...]
-    """The value of each argument that is a literal, else ``NOT_LITERAL``."""
     settings: Mapping[str, object]
 
 
