@@ -23,7 +23,7 @@ from headrace.query import (
     StateQueryRequest,
     StoreQueryParameters,
 )
-from headrace.query.browsing import CursorError, Subscription, page
+from headrace.query.browsing import Subscription
 from headrace.query.views import Views
 from tests.query.kit import SOON, Place, topology_of
 
@@ -274,23 +274,6 @@ def test_views_try_again_when_the_log_cannot_be_reached(
     assert views.wait_for(bound.position, SOON)
     assert log.failures == 0
     assert not views.has_failed
-
-
-def test_pages_give_every_row_once(place: Place, make: Callable[..., Views]) -> None:
-    process(place, [(f"k{number:03}", 1, number) for number in range(100)])
-    views = make()
-    views.catch_up()
-    found, cursor, pages = [], None, 0
-    while True:
-        part = page(views, "counts", low="k010", high="k090", limit=9, cursor=cursor)
-        found += [row.key for row in part.rows]
-        pages, cursor = pages + 1, part.cursor
-        if cursor is None:
-            break
-    assert sorted(found) == [f"k{number:03}" for number in range(10, 91)]
-    assert pages == 9
-    with pytest.raises(CursorError, match="begin again"):
-        page(views, "counts", cursor="rubbish")
 
 
 def test_subscription_goes_on_where_another_one_has_ended(place: Place, make: Callable[..., Views]) -> None:
