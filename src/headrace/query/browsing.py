@@ -13,7 +13,7 @@ from headrace.query.views import Views
 from headrace.serdes.base import resolved
 from headrace.state.suppliers import WindowSupplier
 from headrace.state.window_cache import windows_of
-from headrace.topics.log import Raw, TopicLog
+from headrace.topics.log import Raw, ReadableLog
 from headrace.windows import SessionWindow, Windowed
 
 _WINDOW_TAIL = Struct(">qI")
@@ -40,7 +40,7 @@ class Subscription:
     ``poll`` gives what has come; ``offsets`` is where a later subscription would go on.
     """
 
-    def __init__(self, views: Views, log: TopicLog, store: str, offsets: Mapping[int, int] | None = None) -> None:
+    def __init__(self, views: Views, log: ReadableLog, store: str, offsets: Mapping[int, int] | None = None) -> None:
         self._store = views.viewed(store)
         self._log = log
         self._decode = _decoder(self._store, views)
