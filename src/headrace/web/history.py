@@ -5,32 +5,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
+from headrace.metrics.recording import BatchFigures
 from headrace.topics.log import TopicPartition
 
 _POINTS = 900
 _BATCHES = 300
 _RATE_MS = 10_000
-
-
-class BatchFacts(Protocol):
-    """What the history keeps of a micro-batch."""
-
-    @property
-    def batch_id(self) -> int: ...
-    @property
-    def records_in(self) -> int: ...
-    @property
-    def records_out(self) -> int: ...
-    @property
-    def duration_ms(self) -> float: ...
-    @property
-    def lag(self) -> int: ...
-    @property
-    def state_rows(self) -> int: ...
-    @property
-    def phases(self) -> Mapping[str, float]: ...
 
 
 class History:
@@ -51,7 +33,7 @@ class History:
         self.last_batch_ms: int | None = None
         self.last_input_ms: int | None = None
 
-    def add_batch(self, batch: BatchFacts, at_ms: int) -> None:
+    def add_batch(self, batch: BatchFigures, at_ms: int) -> None:
         """Keeps a micro-batch that was committed."""
         with self._lock:
             self.records_in += batch.records_in

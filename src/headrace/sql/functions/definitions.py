@@ -93,6 +93,17 @@ class Aggregate:
         return state
 
 
+class ListAggregate(Aggregate):
+    """An aggregate whose state is the list that it gives."""
+
+    @property
+    def result_type(self) -> SqlType:  # type: ignore[override]  # it follows from the state
+        return self.state_type
+
+    def initialize(self) -> list[Any]:
+        return []
+
+
 @dataclass(frozen=True, slots=True)
 class AggregateOverload:
     """One way to call an aggregate function.
