@@ -116,7 +116,8 @@ is not known here; write module:Name, or one of DefaultPartitioner, DefaultStrea
         found: Any = _find(where, text, _PARTITIONERS, _PARTITIONERS)
     except ConfigError as error:
         raise TopologyError(str(error)) from error
-    return found() if isinstance(found, type) and takes(found, 0) else found
+    made: Callable[..., Any] | None = found() if isinstance(found, type) and takes(found, 0) else found
+    return made
 
 
 def _find(setting: str, text: str, known: Makers, examples: Iterable[str]) -> Any:

@@ -206,9 +206,9 @@ class BoundedTask:
         """Returns a row in the name of this task: for whoever asked for it, or for itself in the next round."""
         partition, timestamp_ms, key, value, headers = output
         self._sequence += 1
-        order = (time_ms, engine, 0, self._sequence)
-        record = (topic, partition, timestamp_ms, key, value, pack_headers(headers))
-        return ShuffleRow(kind, self._place.level, self._number, *order, *record)
+        order, packed = (time_ms, engine, 0, self._sequence), pack_headers(headers)
+        level, number = self._place.level, self._number
+        return ShuffleRow(kind, level, number, *order, topic, partition, timestamp_ms, key, value, packed)
 
     def _log(self, task: Task, store: str, changes: Changes, sent: list[ShuffleRow]) -> None:
         now_ms = max(task.state.stream_time_ms, 0)

@@ -19,7 +19,7 @@ from headrace.runtime.global_task import make_global_task
 from headrace.runtime.task import Task
 from headrace.state.changes import Changes
 from headrace.state.disk import LmdbEnvironment
-from headrace.topics.log import ReadableLog
+from headrace.topics.log import TopicLog
 
 _OWN = "."
 _POSITIONS = b"positions"
@@ -29,7 +29,7 @@ _AT_ONCE = 50_000
 class GlobalTables:
     """The global stores of one application. A batch sees the same tables on all hosts: its plan says up to where."""
 
-    def __init__(self, layout: Layout, log: ReadableLog, directory: Path) -> None:
+    def __init__(self, layout: Layout, log: TopicLog, directory: Path) -> None:
         self._layout = layout
         self._log = log
         self._directory = directory
