@@ -6,10 +6,10 @@ python -m tools.layers          # print the table
 python -m tools.layers --write  # put it into the page
 """
 
-import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.marked_part import print_or_write
 
 PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
 START, STOP = "<!-- layers: made by tools/layers.py -->", "<!-- end of layers -->"
@@ -177,14 +177,5 @@ def code(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def main() -> None:
-    if "--write" not in sys.argv:
-        print(table())
-        return
-    page = PAGE.read_text(encoding="utf-8")
-    pattern = re.compile(re.escape(START) + ".*?" + re.escape(STOP), re.DOTALL)
-    PAGE.write_text(pattern.sub(lambda _: f"{START}\n{table()}\n{STOP}", page), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    print_or_write(PAGE, START, STOP, table())
