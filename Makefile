@@ -115,6 +115,7 @@ ifneq ($(QTT),)
 endif
 
 docs: $(STAMP) ## write the generated pages and the drawn pictures anew
+	$(BIN)/python -m tools.layers --write
 	$(BIN)/python -m tools.configuration_table --write
 	$(BIN)/python -m tools.api_reference
 	$(BIN)/python -m tools.sql_reference

@@ -27,8 +27,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from benchmarks.engine import run_headrace
-from benchmarks.engine_load import PAYMENTS, PURCHASES, Load, chosen_load, load_options, payments, slices, write
-from benchmarks.engine_measure import Answer, read_load
+from benchmarks.engine_load import (
+    PAYMENTS,
+    PURCHASES,
+    Load,
+    comparison_options,
+    payments,
+    slices,
+    write_file,
+    written_load,
+)
+from benchmarks.engine_measure import Answer, check_answers, read_load
 from benchmarks.engine_native import FILES, SETTINGS, count_by_key, windowed_count
 from benchmarks.engine_programs import JOIN_MS, PROGRAMS
 from benchmarks.process_tree import usage
@@ -56,9 +65,6 @@ class Done:
 
 def write_payments(directory: Path, load: Load) -> None:
     """Writes the payments to Parquet, unless they are there already."""
-    import pyarrow
-    import pyarrow.parquet
-
     place = directory / "payments-files"
     note = place / "load.json"
     if note.exists() and note.read_text() == json.dumps(asdict(load)):
@@ -66,14 +72,7 @@ def write_payments(directory: Path, load: Load) -> None:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     for number, part in enumerate(slices(payments(load), max(1, load.batch))):
-        table = pyarrow.table(
-            {
-                "key": pyarrow.array([(record[2] or b"").decode() for record in part], pyarrow.string()),
-                "value": pyarrow.array([(record[3] or b"").decode() for record in part], pyarrow.string()),
-                "timestamp": pyarrow.array([record[1] for record in part], pyarrow.timestamp("ms", tz="UTC")),
-            }
-        )
-        pyarrow.parquet.write_table(table, place / f"{number:05}.parquet")
+        write_file(place / f"{number:05}.parquet", part)
     note.write_text(json.dumps(asdict(load)))
 
 
@@ -179,11 +178,7 @@ def compare(directory: Path, load: Load, names: str, sides: list[str]) -> bool:
     all_met = True
     for name in names:
         found = {side: measure(directory, side, name) for side in sides}
-        first = next(iter(found))
-        for side, each in found.items():
-            if not each.answer.agrees_with(found[first].answer):
-                message = f"({name}): {side} gave {each.answer}, {first} gave {found[first].answer}"
-                raise SystemExit(message)
+        check_answers(name, {side: each.answer for side, each in found.items()})
         print(_line(name, found), flush=True)
         if "backfill" in found and "live" in found:
             all_met &= found["backfill"].rate >= TARGET * found["live"].rate
@@ -203,25 +198,15 @@ def _line(name: str, found: dict[str, Done]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    load_options(parser)
-    parser.set_defaults(records=19_000_000)
-    parser.add_argument("--only", default="bdf", help="the programs, by their letters")
-    parser.add_argument("--sides", default=",".join(SIDES))
-    parser.add_argument("--directory", type=Path, help="keep the input here, for the next run")
+    comparison_options(parser, records=19_000_000, only="bdf", sides=SIDES)
     parser.add_argument("--here", choices=("backfill", "native"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
         print(json.dumps(asdict(measure_here(options.directory, options.here, options.only))))
         return
-    directory = options.directory or Path(tempfile.mkdtemp(prefix="headrace-bench-"))
-    try:
-        load = chosen_load(options)
-        write(directory, load)
+    with written_load(options) as (directory, load):
         write_payments(directory, load)
         met = compare(directory, load, options.only, options.sides.split(","))
-    finally:
-        if options.directory is None:
-            shutil.rmtree(directory)
     sys.exit(0 if met else 1)
 
 

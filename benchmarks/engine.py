@@ -15,15 +15,14 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.engine_load import START_MS, Load, chosen_load, load_options, write
+from benchmarks.engine_load import START_MS, Load, comparison_options, written_load
 from benchmarks.engine_loops import LOOPS
-from benchmarks.engine_measure import Batch, Measured, answer_in, inputs_of, read_load, steady
+from benchmarks.engine_measure import Batch, Measured, answer_in, check_answers, inputs_of, read_load, steady
 from benchmarks.engine_programs import PROGRAMS, Program
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.log import TopicLog
@@ -165,11 +164,7 @@ def compare(directory: Path, load: Load, names: str, sides: list[str], rounds: i
                 measured = measure(directory, program, load, side)
                 if side not in found or measured.rate > found[side].rate:
                     found[side] = measured
-        first = next(iter(found))
-        for side, measured in found.items():
-            if not measured.answer.agrees_with(found[first].answer):
-                message = f"({name}): {side} gave {measured.answer}, {first} gave {found[first].answer}"
-                raise SystemExit(message)
+        check_answers(name, {side: measured.answer for side, measured in found.items()})
         print(line(program, found), flush=True)
         all_met = all_met and not any(said.startswith("MISSED") for said in verdicts(program, found))
     return all_met
@@ -177,31 +172,21 @@ def compare(directory: Path, load: Load, names: str, sides: list[str], rounds: i
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    load_options(parser)
     # So many that two million are measured in whole batches; what remains after them is left out.
-    parser.set_defaults(records=3_000_000)
-    parser.add_argument("--only", default="abcdef", help="the programs, by their letters")
-    parser.add_argument("--sides", default=",".join(SIDES))
+    comparison_options(parser, records=3_000_000, only="abcdef", sides=SIDES)
     parser.add_argument("--rounds", type=int, default=1, help="take the best of so many turns")
     parser.add_argument("--variants", action="store_true", help="also run the variants of the native queries")
-    parser.add_argument("--directory", type=Path, help="keep the input here, for the next run")
     parser.add_argument("--loop", choices=sorted(LOOPS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.loop:
         load = read_load(options.directory)
         print(json.dumps(run_loop(options.directory, PROGRAMS[options.loop], load).to_json()))
         return
-    directory = options.directory or Path(tempfile.mkdtemp(prefix="headrace-bench-"))
-    try:
-        load = chosen_load(options)
-        write(directory, load)
+    with written_load(options) as (directory, load):
         met = compare(directory, load, options.only, options.sides.split(","), options.rounds)
         for variant in VARIANTS if options.variants else ():
             rate = in_a_process("benchmarks.engine_native", str(directory), variant).rate
             print(f"native ({variant}): {rate:,.0f} records/s", flush=True)
-    finally:
-        if options.directory is None:
-            shutil.rmtree(directory)
     sys.exit(0 if met else 1)
 
 

@@ -13,7 +13,9 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -119,11 +121,21 @@ def write_log(directory: Path, load: Load) -> None:
         log.flush()
 
 
-def write_files(directory: Path, load: Load) -> None:
-    """Writes the purchases as a Kafka connector would have left them: key, value and time, a file per partition."""
+def write_file(path: Path, records: Sequence[Output]) -> None:
+    """Writes key, value and time of records to a Parquet file."""
     import pyarrow  # optional, like Spark
     import pyarrow.parquet
 
+    columns = {
+        "key": pyarrow.array([(record[2] or b"").decode() for record in records], pyarrow.string()),
+        "value": pyarrow.array([(record[3] or b"").decode() for record in records], pyarrow.string()),
+        "timestamp": pyarrow.array([record[1] for record in records], pyarrow.timestamp("ms", tz="UTC")),
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+
+
+def write_files(directory: Path, load: Load) -> None:
+    """Writes the purchases as a Kafka connector would have left them: key, value and time, a file per partition."""
     directory.mkdir()
     step = max(1, load.batch * load.partitions // load.files_per_batch)
     partition_of = known_partitions(load.partitions)
@@ -133,15 +145,8 @@ def write_files(directory: Path, load: Load) -> None:
         for record in part:
             rooms[partition_of[record[2] or b""]].append(record)
         for room in rooms:
-            table = pyarrow.table(
-                {
-                    "key": pyarrow.array([(record[2] or b"").decode() for record in room], pyarrow.string()),
-                    "value": pyarrow.array([(record[3] or b"").decode() for record in room], pyarrow.string()),
-                    "timestamp": pyarrow.array([record[1] for record in room], pyarrow.timestamp("ms", tz="UTC")),
-                }
-            )
             path = directory / f"{number:05}.parquet"
-            pyarrow.parquet.write_table(table, path)
+            write_file(path, room)
             # Spark reads files in the order of these times.
             os.utime(path, (START_MS // 1000 + number, START_MS // 1000 + number))
             number += 1
@@ -179,6 +184,28 @@ def chosen_load(options: argparse.Namespace) -> Load:
         partitions=options.partitions,
         batch=options.batch,
     )
+
+
+def comparison_options(parser: argparse.ArgumentParser, *, records: int, only: str, sides: Sequence[str]) -> None:
+    """Adds the options of benchmarks that compare several sides by the same input."""
+    load_options(parser)
+    parser.set_defaults(records=records)
+    parser.add_argument("--only", default=only, help="the programs, by their letters")
+    parser.add_argument("--sides", default=",".join(sides))
+    parser.add_argument("--directory", type=Path, help="keep the input here, for the next run")
+
+
+@contextmanager
+def written_load(options: argparse.Namespace) -> Iterator[tuple[Path, Load]]:
+    """Gives a directory with the load that the options ask for; one that they do not name is deleted afterwards."""
+    directory = options.directory or Path(tempfile.mkdtemp(prefix="headrace-bench-"))
+    load = chosen_load(options)
+    try:
+        write(directory, load)
+        yield directory, load
+    finally:
+        if options.directory is None:
+            shutil.rmtree(directory)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +29,15 @@ class Answer:
     def agrees_with(self, other: Answer) -> bool:
         same_bytes = self.digest is None or other.digest is None or self.digest == other.digest
         return same_bytes and (self.rows, self.total) == (other.rows, other.total)
+
+
+def check_answers(name: str, answers: Mapping[str, Answer]) -> None:
+    """Ends the benchmark if the sides, by their names, do not give the same answer."""
+    first = next(iter(answers))
+    for side, answer in answers.items():
+        if not answer.agrees_with(answers[first]):
+            message = f"({name}): {side} gave {answer}, {first} gave {answers[first]}"
+            raise SystemExit(message)
 
 
 @dataclass(frozen=True)

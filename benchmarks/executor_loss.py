@@ -34,7 +34,7 @@ def measure(directory: Path, keys: int, standbys: int) -> tuple[float, int]:
     broker = start_broker(directory / "kafka", port=0)
     mark = os.environ[MARK] = f"loss-{os.getpid()}-{standbys}"
     try:
-        with KafkaLog(broker.bootstrap_servers) as log, Standalone(directory / "standalone") as cluster:
+        with KafkaLog(broker.address) as log, Standalone(directory / "standalone") as cluster:
             first = cluster.add_machine(directory / "machine")
             counting = Counting(
                 log,

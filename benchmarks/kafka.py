@@ -336,7 +336,7 @@ def main() -> None:
     try:
         broker = start_broker(directory / "broker")
         try:
-            bench = Bench(broker.bootstrap_servers, broker.pid, directory, load, options.results)
+            bench = Bench(broker.address, broker.pid, directory, load, options.results)
             counts = load_topics(bench.servers, load)
             print(
                 f"{load.records:,} records after {load.warm_up:,} of warm-up, {load.keys:,} keys, {load.partitions} "

@@ -75,7 +75,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory, secured_listener: SecuredLi
         **secured_listener.broker_settings,
     }
     started = start_broker(directory, port=secured_listener.plain_port, settings=settings)
-    address = started.bootstrap_servers
+    address = started.address
     # It belongs to nobody, so that it would outlive tests that are killed.
     watch = 'while kill -0 "$1"; do sleep 1; done; case "$(ps -ww -o command= -p "$2")" in *"$3"*) kill "$2";; esac'
     watcher = subprocess.Popen(

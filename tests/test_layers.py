@@ -1,95 +1,22 @@
 """Modules import only from their own layer or the layers above, and third-party packages have one home each."""
 
 import ast
+import doctest
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tools import layers
+from tools.layers import HOMES, RANK, is_at_home, layer_of
+
 SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 
-# A line may import only from itself and the lines above it.
-LAYERS = (
-    {"errors", "arguments", "detached", "durations", "hints", "private_directory", "signatures", "settings", "config"}
-    | {"client_settings", "named_objects"}
-    | {"record", "timestamps", "serdes", "tabular", "windows", "handlers"},
-    {"topics"},
-    {"state"},
-    {"processor"},
-    {"topology"},
-    {"dsl"},
-    {"operators"},
-    {"runtime"},
-    {"testing"},
-    {"metrics"},
-    {"batches"},
-    {"spark"},
-    {"kafka_broker"},
-    {"query"},
-    {"web"},
-    {"app"},
-    {"clients"},
-    {"change"},
-    {"backfill"},
-    {"sql"},
-    {"spark.dataframes"},
-    {"registry_server"},
-    {"demo"},
-    {"cli"},
-)
-RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Packages whose public names are at home in layers below: they load them when they are asked for.
 FRONTS = ("spark",)
-
-# Where each third-party package may be imported: modules, or packages with all that is in them.
-HOMES = {
-    "orjson": ("serdes",),
-    # The rows of SQL have serdes of their own: formats on topics, and a layout for stores. Plans, task records and what
-    # a working copy says of itself are structs.
-    "msgspec": (
-        "serdes",
-        "topics",
-        "runtime.memory",
-        "batches",
-        "change.seeding",
-        "spark",
-        "sql.formats",
-        "sql.planning.running.row_serde",
-    ),
-    "sortedcontainers": ("state",),
-    # Named for type checkers only, which bring it along.
-    "typing_extensions": ("processor", "timestamps"),
-    "lmdb": ("state.disk", "topics.embedded"),
-    "rocksdict": ("state.rocksdb",),
-    # The client of the log, and the clients of the schema registry.
-    "confluent_kafka": ("topics.kafka", "serdes.registry"),
-    # Rows of AVRO and PROTOBUF are made by schemas that are known only when a statement is run, which the registry's
-    # own serializers cannot.
-    "fastavro": ("sql.formats",),
-    "google": ("sql.formats", "registry_server.schemas"),
-    "pyspark": ("spark",),
-    "py4j": ("spark",),
-    # What Spark and Python hand to each other; and tables for functions that want one, loaded where a schema is given.
-    "pyarrow": ("spark", "operators.map_batches"),
-    # Data frames for those who ask for one.
-    "pandas": ("tabular",),
-    "sqlglot": ("sql",),
-    "click": ("cli",),
-    "rich": ("cli",),
-    "prompt_toolkit": ("cli.sql",),
-    "pygments": ("cli.sql",),
-    "anyio": ("query.http", "web"),
-    "httpx": ("query.http", "sql.connect"),
-    "h2": ("web",),
-    "httptools": ("web",),
-    "starlette": ("query.http", "registry_server", "sql", "web"),
-    "uvicorn": ("sql", "web"),
-    "uvloop": ("web",),
-    "opentelemetry": ("metrics.opentelemetry",),
-}
 
 NOT_LOADED_BY_IMPORT = (
     "pyspark",
@@ -109,27 +36,23 @@ NOT_LOADED_BY_IMPORT = (
 )
 
 
-def layer_of(module: str) -> str:
-    """Returns the layer of a module: the longest name that has a line."""
-    parts = module.split(".")
-    names = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
-    return next((name for name in names if name in RANK), parts[0])
-
-
 def module_name(path: Path) -> str:
     parts = path.relative_to(SOURCE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path: Path) -> Iterator[tuple[str, int]]:
-    """Yields all modules that a file imports, anywhere in it, each with its line."""
+@cache
+def imported(path: Path) -> list[tuple[str, int]]:
+    """Returns all modules that a file imports, anywhere in it, each with its line."""
+    found: list[tuple[str, int]] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
+            found += ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             # `from headrace import errors` names the module only in its alias.
             names = [f"headrace.{alias.name}" for alias in node.names] if node.module == "headrace" else [node.module]
-            yield from ((name or "", node.lineno) for name in names)
+            found += ((name or "", node.lineno) for name in names)
+    return found
 
 
 FILES = {module_name(path): path for path in sorted(SOURCE.rglob("*.py"))}
@@ -139,7 +62,7 @@ MODULES = [name for name in FILES if name]
 @pytest.mark.parametrize("name", MODULES)
 def test_module_imports_only_from_its_layer_or_above(name: str) -> None:
     layer = layer_of(name)
-    assert layer in RANK, f"{name}: give '{layer}' its place in LAYERS"
+    assert layer in RANK, f"{name}: give '{layer}' its place in LAYERS of tools/layers.py"
     for target, line in imported(FILES[name]):
         package, _, rest = target.partition(".")
         if package == "headrace":
@@ -155,9 +78,31 @@ def test_third_party_packages_stay_in_their_homes(name: str) -> None:
         package = target.partition(".")[0]
         if package == "headrace" or package in sys.stdlib_module_names:
             continue
-        homes = HOMES.get(package, ())
-        at_home = any(name == home or name.startswith(f"{home}.") for home in homes)
-        assert at_home, f"{name}:{line} imports {package}, whose home is {' and '.join(homes) or 'nowhere yet'}"
+        homes = " and ".join(HOMES.get(package, ())) or "nowhere yet"
+        assert is_at_home(name, package), f"{name}:{line} imports {package}, whose home is {homes}"
+
+
+@pytest.mark.parametrize(("package", "home"), [(package, home) for package, homes in HOMES.items() for home in homes])
+def test_home_of_a_third_party_package_imports_it(package: str, home: str) -> None:
+    inside = [name for name in MODULES if layer_of(name) == layer_of(home) and f"{name}.".startswith(f"{home}.")]
+    found = {target.partition(".")[0] for name in inside for target, _ in imported(FILES[name])}
+    assert package in found, f"'{home}' does not import {package}: take it out of HOMES"
+
+
+def test_every_layer_has_modules() -> None:
+    assert sorted(RANK) == sorted({layer_of(name) for name in MODULES})
+
+
+def test_architecture_page_has_the_table_of_layers() -> None:
+    page = layers.PAGE.read_text(encoding="utf-8")
+    expected = f"{layers.START}\n{layers.table()}\n{layers.STOP}"
+    assert expected in page, "run `python -m tools.layers --write`"
+
+
+def test_examples_of_the_layers_tool_are_right() -> None:
+    results = doctest.testmod(layers)
+    assert results.attempted > 0
+    assert results.failed == 0
 
 
 @pytest.mark.parametrize("name", ["", *MODULES])
@@ -178,7 +123,7 @@ def test_import_headrace_loads_no_engine_client_or_web_framework() -> None:
 def test_large_package_says_what_its_modules_are_about(package: str) -> None:
     modules = {path.stem for path in (SOURCE / package).glob("*.py")} - {"__init__"}
     own = ast.get_docstring(ast.parse((SOURCE / package / "__init__.py").read_text(encoding="utf-8"))) or ""
-    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = layers.PAGE.read_text(encoding="utf-8")
     for table in (own, page.partition(f"\n| module of `{package}` |")[2].partition("\n\n")[0]):
         cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
         named = [name for cell in cells for name in re.findall(r"`(\w+)`", cell)]

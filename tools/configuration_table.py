@@ -6,8 +6,6 @@ python -m tools.configuration_table --write  # put it into the page
 
 import ast
 import inspect
-import re
-import sys
 import tempfile
 import textwrap
 from dataclasses import fields
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import StreamsConfig
+from tools.marked_part import print_or_write
 
 PAGE = Path(__file__).parent.parent / "docs" / "guide" / "configuration.md"
 START, STOP = "<!-- settings: made by tools/configuration_table.py -->", "<!-- end of settings -->"
@@ -66,14 +65,5 @@ def docstrings() -> dict[str, str]:
     return found
 
 
-def main() -> None:
-    if "--write" not in sys.argv:
-        print(table())
-        return
-    page = PAGE.read_text(encoding="utf-8")
-    pattern = re.compile(re.escape(START) + ".*?" + re.escape(STOP), re.DOTALL)
-    PAGE.write_text(pattern.sub(lambda _: f"{START}\n{table()}\n{STOP}", page), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    print_or_write(PAGE, START, STOP, table())

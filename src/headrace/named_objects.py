@@ -1,12 +1,12 @@
-"""Serdes, handlers and functions that a setting names as text: ``module:Name``, or a class of Kafka."""
+"""Serdes, handlers, partitioners and functions that are named as text: ``module:Name``, or a class of Kafka."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
-from headrace.errors import ConfigError, did_you_mean
+from headrace.errors import ConfigError, TopologyError, did_you_mean
 from headrace.handlers import (
     DefaultProductionExceptionHandler,
     LogAndContinueExceptionHandler,
@@ -15,6 +15,7 @@ from headrace.handlers import (
     LogAndFailProcessingExceptionHandler,
 )
 from headrace.serdes import Serdes
+from headrace.signatures import takes
 from headrace.timestamps import (
     FailOnInvalidTimestamp,
     LogAndSkipOnInvalidTimestamp,
@@ -23,8 +24,27 @@ from headrace.timestamps import (
 )
 
 _KAFKA = "org.apache.kafka."
+_CLOSE = 0.75
 
-_SERDES: Mapping[str, Callable[[], Any]] = {
+Makers: TypeAlias = Mapping[str, Callable[[], Any]]
+"""What makes an object, by the name of its class in Kafka."""
+
+
+def _by_class_name(*kinds: type[Any]) -> Makers:
+    return {kind.__name__: kind for kind in kinds}
+
+
+EXTRACTORS = _by_class_name(
+    FailOnInvalidTimestamp,
+    LogAndSkipOnInvalidTimestamp,
+    UsePartitionTimeOnInvalidTimestamp,
+    WallclockTimestampExtractor,
+)
+DESERIALIZATION_HANDLERS = _by_class_name(LogAndContinueExceptionHandler, LogAndFailExceptionHandler)
+PROCESSING_HANDLERS = _by_class_name(LogAndContinueProcessingExceptionHandler, LogAndFailProcessingExceptionHandler)
+PRODUCTION_HANDLERS = _by_class_name(DefaultProductionExceptionHandler)
+
+_SERDES: Makers = {
     "boolean": Serdes.boolean,
     "bytes": Serdes.bytes,
     "double": Serdes.double,
@@ -37,7 +57,7 @@ _SERDES: Mapping[str, Callable[[], Any]] = {
     "uuid": Serdes.uuid,
     "void": Serdes.void,
 }
-_CLASSES: Mapping[str, Callable[[], Any]] = {
+_CLASSES: Makers = {
     "BooleanSerde": Serdes.boolean,
     "ByteArraySerde": Serdes.bytes,
     "ByteBufferSerde": Serdes.bytes,
@@ -50,21 +70,16 @@ _CLASSES: Mapping[str, Callable[[], Any]] = {
     "StringSerde": Serdes.string,
     "UUIDSerde": Serdes.uuid,
     "VoidSerde": Serdes.void,
-    **{
-        each.__name__: each
-        for each in (
-            DefaultProductionExceptionHandler,
-            FailOnInvalidTimestamp,
-            LogAndContinueExceptionHandler,
-            LogAndContinueProcessingExceptionHandler,
-            LogAndFailExceptionHandler,
-            LogAndFailProcessingExceptionHandler,
-            LogAndSkipOnInvalidTimestamp,
-            UsePartitionTimeOnInvalidTimestamp,
-            WallclockTimestampExtractor,
-        )
-    },
+    **EXTRACTORS,
+    **DESERIALIZATION_HANDLERS,
+    **PROCESSING_HANDLERS,
+    **PRODUCTION_HANDLERS,
 }
+
+_PARTITIONERS: Makers = dict.fromkeys(
+    ("DefaultPartitioner", "DefaultStreamPartitioner", "WindowedStreamPartitioner"), lambda: None
+)
+"""Kafka's own ones go by the key, which is what a sink without a partitioner does."""
 
 
 def find_named(setting: str, text: str, *, is_serde: bool = False) -> Any:
@@ -82,20 +97,42 @@ def find_named(setting: str, text: str, *, is_serde: bool = False) -> Any:
     headrace.errors.ConfigError: default_value_serde: 'shop.OrderSerde' names nothing; write module:Name, such as \
 shop:OrderSerde
     """
+    if is_serde:
+        return _find(setting, text, {**_CLASSES, **_SERDES}, _SERDES)
+    return _find(setting, text, _CLASSES, [each for each in _CLASSES if each.startswith("Log")])
+
+
+def find_partitioner(where: str, text: str) -> Callable[..., Any] | None:
+    """Returns the partitioner that a text names; None for those of Kafka that go by the key, as is usual.
+
+    >>> find_partitioner("Produced: partitioner", "org.apache.kafka.clients.producer.internals.DefaultPartitioner")
+    >>> find_partitioner("Produced: partitioner", "org.apache.kafka.clients.producer.RoundRobinPartitioner")
+    Traceback (most recent call last):
+    ...
+    headrace.errors.TopologyError: Produced: partitioner: 'org.apache.kafka.clients.producer.RoundRobinPartitioner' \
+is not known here; write module:Name, or one of DefaultPartitioner, DefaultStreamPartitioner, WindowedStreamPartitioner
+    """
+    try:
+        found: Any = _find(where, text, _PARTITIONERS, _PARTITIONERS)
+    except ConfigError as error:
+        raise TopologyError(str(error)) from error
+    made: Callable[..., Any] | None = found() if isinstance(found, type) and takes(found, 0) else found
+    return made
+
+
+def _find(setting: str, text: str, known: Makers, examples: Iterable[str]) -> Any:
     name = text.strip()
     if ":" in name:
         return _import_named(setting, name)
     short = name.rpartition(".")[2].rpartition("$")[2] if name.startswith(_KAFKA) else name
-    known = {**_CLASSES, **_SERDES} if is_serde else _CLASSES
     if short in known:
         return known[short]()
     module, dot, attribute = name.rpartition(".")
     if name.startswith(_KAFKA) or not dot:
-        examples = ", ".join(_SERDES) if is_serde else ", ".join(each for each in _CLASSES if each.startswith("Log"))
-        hint = did_you_mean(short, known)
-        message = f"{setting}: '{name}' is not known here{hint or f'; write module:Name, or one of {examples}'}"
-        raise ConfigError(message)
-    message = f"{setting}: '{name}' names nothing; write module:Name, such as {module}:{attribute}"
+        remedy = did_you_mean(short, known, cutoff=_CLOSE) or f"; write module:Name, or one of {', '.join(examples)}"
+        message = f"{setting}: '{name}' is not known here{remedy}"
+    else:
+        message = f"{setting}: '{name}' names nothing; write module:Name, such as {module}:{attribute}"
     raise ConfigError(message)
 
 

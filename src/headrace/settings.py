@@ -159,12 +159,19 @@ class Setting:
             return None
         value = dict(self.synonyms).get(value, value) if isinstance(value, str) else value
         if isinstance(value, type) and self.kind in NAMED_KINDS:
-            # Kafka's configuration names classes; ours takes instances, and is kind to those who give the class.
-            value = value() if takes(value, 0) else value
+            value = self._instance(value)
         if not self._fits(value):
             message = f"{name} must be {self._required()}, got {describe_value(value)}{self._hint(value)}"
             raise ConfigError(message)
         return value
+
+    def _instance(self, kind: type[Any]) -> Any:
+        """Returns an instance where one is meant: Kafka's configuration names classes, ours takes instances.
+
+        A class whose instances cannot be called is itself the function, such as ``str`` for a formatter.
+        """
+        is_function = self.kind is Kind.FUNCTION and not any("__call__" in vars(base) for base in kind.__mro__)
+        return kind if is_function or not takes(kind, 0) else kind()
 
     def _fits(self, value: Any) -> bool:
         match self.kind:

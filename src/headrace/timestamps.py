@@ -16,7 +16,7 @@ from headrace.record import EMPTY_HEADERS, Headers
 logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
-    # With defaults, so that extractors need not name types that they do not look at.
+    # With defaults, so that extractors need not name types that they do not look at, nor clients serdes.
     from typing_extensions import TypeVar as OptionalTypeVar
 
     K = OptionalTypeVar("K", default=Any)

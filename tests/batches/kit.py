@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from headrace import EmbeddedLog, StreamsBuilder, StreamsConfig
+from headrace import EmbeddedLog, Materialized, Serdes, StreamsBuilder, StreamsConfig
 from headrace.app.topics import external_partitions, internal_topics, make_internal
 from headrace.batches.executor import LocalExecutor
 from headrace.batches.layout import Layout
@@ -18,9 +18,23 @@ from headrace.batches.reports import BatchReport, Outcome
 from headrace.batches.run import ApplicationRun
 from headrace.batches.task_runner import TaskRunner
 from headrace.topics.journal import DurableLog
-from headrace.topics.log import Output
+from tests.json_records import json_outputs
 
 Build = Callable[[StreamsBuilder], Any]
+
+
+def summing(builder: StreamsBuilder) -> None:
+    """Adds the numbers of each key up."""
+    totals = (
+        builder.stream("in")
+        .group_by_key()
+        .aggregate(
+            lambda: 0,
+            lambda _key, value, total: total + value,
+            materialized=Materialized("totals", key_serde=Serdes.string(), value_serde=Serdes.json()),
+        )
+    )
+    totals.to_stream().to("out")
 
 
 class Bench:
@@ -58,17 +72,7 @@ class Bench:
 
     def write(self, topic: str, *records: tuple[str | None, Any, int], partition: int | None = None) -> None:
         """Appends records of key, JSON value and timestamp."""
-        outputs: list[Output] = [
-            (
-                partition,
-                time_ms,
-                None if key is None else key.encode(),
-                None if value is None else json.dumps(value).encode(),
-                (),
-            )
-            for key, value, time_ms in records
-        ]
-        self.log.append(topic, outputs)
+        self.log.append(topic, json_outputs(records, partition))
 
     def read(self, topic: str) -> list[tuple[str | None, Any]]:
         """Returns keys and JSON values of a topic, partition by partition."""

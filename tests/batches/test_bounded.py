@@ -32,8 +32,8 @@ from headrace import (
 )
 from headrace.batches.bounded_input import bounded_layout, global_topics, sort_time
 from headrace.batches.bounded_rows import BoundedJob, bounded_config, unpack_headers
-from headrace.batches.bounded_run import outputs_of, run_lists
 from headrace.topics.log import Headers, Output
+from tests.batches.bounded_lists import outputs_of, run_lists
 from tests.spark.random_programs import Program, make_program
 
 GOLDEN = Path(__file__).parent.parent / "golden"

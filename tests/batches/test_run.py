@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headrace import EmbeddedLog, Materialized, Serdes, Streams, StreamsBuilder, StreamsConfig
+from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
 from headrace.app.engine import local_engine
 from headrace.batches import run as running
 from headrace.batches.plan import Plan, Range
@@ -27,20 +27,7 @@ from headrace.handlers import StreamThreadExceptionResponse
 from headrace.topics.embedded.journal import EmbeddedJournal
 from headrace.topics.journal import JournalState
 from tests.app.kit import SOON
-from tests.batches.kit import Bench
-
-
-def summing(builder: StreamsBuilder) -> None:
-    totals = (
-        builder.stream("in")
-        .group_by_key()
-        .aggregate(
-            lambda: 0,
-            lambda _key, value, total: total + value,
-            materialized=Materialized("totals", key_serde=Serdes.string(), value_serde=Serdes.json()),
-        )
-    )
-    totals.to_stream().to("out")
+from tests.batches.kit import Bench, summing
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from headrace import Grouped, Materialized, Serdes, StreamsBuilder
+from headrace import Grouped, Materialized, StreamsBuilder
 from headrace.batches import restore as restoring
 from headrace.batches.executor import LocalExecutor
 from headrace.batches.layout import TaskPlace
@@ -23,20 +23,7 @@ from headrace.batches.task_runner import TaskRunner
 from headrace.errors import LogError
 from headrace.topics.log import Raw
 from tests.app.kit import SOON
-from tests.batches.kit import Bench, Driver
-
-
-def summing(builder: StreamsBuilder) -> None:
-    totals = (
-        builder.stream("in")
-        .group_by_key()
-        .aggregate(
-            lambda: 0,
-            lambda _key, value, total: total + value,
-            materialized=Materialized("totals", key_serde=Serdes.string(), value_serde=Serdes.json()),
-        )
-    )
-    totals.to_stream().to("out")
+from tests.batches.kit import Bench, Driver, summing
 
 
 @pytest.fixture

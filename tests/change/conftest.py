@@ -9,15 +9,11 @@ import pytest
 
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
+from tests.logs import run_on_logs
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "log" in metafunc.fixturenames:
-        marked = [name for name in ("both_logs", "kafka") if metafunc.definition.get_closest_marker(name)]
-        usual = {"both_logs": ["embedded", "kafka"], "kafka": ["kafka"]}[marked[0]] if marked else ["embedded"]
-        names = usual if "kafka" in marked else metafunc.config.getoption("--log") or usual
-        logs = {"embedded": pytest.param("embedded"), "kafka": pytest.param("kafka", marks=pytest.mark.kafka)}
-        metafunc.parametrize("log", [logs[name] for name in names], indirect=True)
+    run_on_logs(metafunc, "log")
 
 
 @pytest.fixture

@@ -30,12 +30,12 @@ from headrace import (
 )
 from headrace.app.description import Description
 from headrace.app.engine import local_engine
-from headrace.batches.bounded_run import run_lists
 from headrace.change.seeding import Cut, commit_seed, prepare_seed
 from headrace.errors import BatchError, ChangeRefusedError
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import Output
 from headrace.topology.topology import Topology
+from tests.batches.bounded_lists import run_lists
 from tests.batches.test_bounded import ALL_AT_ONCE, history
 from tests.change.crashing import Countdown, Crash, crashing_log
 from tests.spark.random_programs import Program, make_program

@@ -68,6 +68,14 @@ def commit_tasks(app: StoppedApplication, *tasks: str) -> list[bool]:
     return [update(task) for task in tasks]
 
 
+def check_goes_on(program: Program, log: DurableLog) -> None:
+    """Checks that the application counts on from what the change has written."""
+    write(log, "in", [("k3", 1, 20), ("k4", 1, 21)])
+    program.run()
+    counts = read_by_key(log, "out")
+    assert [counts[key][-1] for key in (b"k3", b"k4")] == [(20, count(101)), (21, count(101))]
+
+
 @pytest.mark.both_logs
 def test_the_application_goes_on_from_what_a_change_has_made(program: Program, log: DurableLog) -> None:
     before = log.last_batch("app")
@@ -105,10 +113,7 @@ def test_an_interrupted_change_is_gone_on_with(program: Program, log: DurableLog
         app.commit()
         assert app.description is not None
         app.finish(app.description)
-    write(log, "in", [("k3", 1, 20), ("k4", 1, 21)])
-    program.run()
-    counts = read_by_key(log, "out")
-    assert [counts[key][-1] for key in (b"k3", b"k4")] == [(20, count(101)), (21, count(101))]
+    check_goes_on(program, log)
 
 
 @pytest.mark.kafka
@@ -124,10 +129,7 @@ def test_tasks_that_have_committed_are_left_alone(program: Program, log: Durable
         app.commit()
         assert app.description is not None
         app.finish(app.description)
-    write(log, "in", [("k3", 1, 20), ("k4", 1, 21)])
-    program.run()
-    counts = read_by_key(log, "out")
-    assert [counts[key][-1] for key in (b"k3", b"k4")] == [(20, count(101)), (21, count(101))]
+    check_goes_on(program, log)
 
 
 def test_another_change_has_to_wait(program: Program, log: DurableLog) -> None:

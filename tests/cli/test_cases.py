@@ -68,7 +68,7 @@ def test_formats_may_be_said(headrace: Command, tmp_path: Path) -> None:
     [
         ("{", "is no JSON"),
         ('{"topology": "x"}', "'cases' is missing"),
-        ('{"topology": 5, "cases": []}', "topology: it must be a string, found 5"),
+        ('{"topology": 5, "cases": []}', "topology must be a text; found 5"),
         ('{"topology": "x", "cases": [{"name": "a", "stepps": []}]}', "did you mean 'steps'?"),
         ('{"topology": "x", "cases": [{"name": "a", "steps": [{"ouput": []}]}]}', "did you mean 'output'?"),
         ('{"topology": "x", "cases": [{"name": "a", "steps": [{"input": [{}]}]}]}', "'topic' is missing"),

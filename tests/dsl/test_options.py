@@ -12,12 +12,18 @@ from headrace import (
     Consumed,
     Grouped,
     Materialized,
+    Produced,
     Record,
+    Repartitioned,
     Serdes,
     Stores,
     StreamJoined,
+    StreamsBuilder,
+    TableJoined,
     TestRecord,
+    Topology,
     TopologyError,
+    TopologyTestDriver,
 )
 
 SECOND = timedelta(seconds=1)
@@ -34,7 +40,21 @@ given: Any = headrace
         (lambda: given.Consumed(timestamp_extractor=1), "timestamp_extractor must be a function"),
         (lambda: given.Consumed(offset_reset="oldest"), "offset reset: must be one of"),
         (lambda: given.Consumed(name="a b"), "'a b' is illegal"),
-        (lambda: given.Produced(partitioner="hash"), "partitioner must be a function"),
+        (lambda: given.Produced(partitioner=5), "Produced: partitioner must be a function"),
+        (
+            lambda: given.Produced(partitioner="hash"),
+            "Produced: partitioner: 'hash' is not known here; write module:Name, or one of DefaultPartitioner",
+        ),
+        (lambda: given.Produced(partitioner="DefaultPartitoner"), "did you mean 'DefaultPartitioner'"),
+        (lambda: given.Repartitioned(partitioner="shop.Spread"), "write module:Name, such as shop:Spread"),
+        (
+            lambda: given.TableJoined(other_partitioner="shop:Spread"),
+            "'shop:Spread' cannot be imported",
+        ),
+        (
+            lambda: given.Produced(partitioner="builtins:len"),
+            r"partitioner must be a function \(topic, key, value, partitions\); found len, which takes \(obj, /\)",
+        ),
         (lambda: given.Grouped(Serdes.string()), "a name must be a str"),
         (lambda: given.Grouped("g", "string"), "Grouped: key_serde must be a serde"),
         (lambda: given.Joined(grace_period=5), "grace_period must be a timedelta"),
@@ -99,6 +119,62 @@ def test_buffer_bounds_can_be_combined() -> None:
     config = BufferConfig.max_records(5).with_max_bytes(100).with_logging_disabled()
     assert (config.record_limit, config.byte_limit, config.strict, config.logging) == (5, 100, False, False)
     assert config.with_no_bound().strict
+
+
+def only_public(_topic: str, key: str, _value: object, _partitions: int) -> tuple[int, ...] | None:
+    """Drops records whose key begins with an underscore."""
+    return () if key.startswith("_") else None
+
+
+class OnlyPublic:
+    def __call__(self, topic: str, key: str, value: object, partitions: int) -> tuple[int, ...] | None:
+        return only_public(topic, key, value, partitions)
+
+
+def keys_behind(topology: Topology) -> list[str]:
+    """Returns the keys in 'out' of records that are written to 'in' with three keys."""
+    with TopologyTestDriver(topology) as driver:
+        source, target = driver.create_input_topic("in"), driver.create_output_topic("out")
+        for key in ("a", "_b", "c"):
+            source.pipe_input(key, "x")
+        return [record.key for record in target.read_key_values()]
+
+
+@pytest.mark.parametrize("name", [f"{__name__}:only_public", f"{__name__}:OnlyPublic"])
+def test_partitioners_can_be_named_by_module_and_name(name: str) -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").to("out", Produced(partitioner=name))
+    assert keys_behind(builder.build()) == ["a", "c"]
+    builder = StreamsBuilder()
+    builder.stream("in").repartition(Repartitioned("r", partitioner=name)).to("out")
+    assert keys_behind(builder.build()) == ["a", "c"]
+    topology = Topology().add_source("source", "in").add_sink("sink", "out", "source", partitioner=name)
+    assert keys_behind(topology) == ["a", "c"]
+
+
+def test_partitioners_of_a_foreign_key_join_can_be_named() -> None:
+    name = f"{__name__}:OnlyPublic"
+    option: TableJoined[str, str] = TableJoined(partitioner=name, other_partitioner=name)
+    builder = StreamsBuilder()
+    builder.table("in").join(
+        builder.table("others"), lambda value, _: value, foreign_key=lambda value: value, table_joined=option
+    ).to_stream().to("out")
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.create_input_topic("others").pipe_input("x", 1)
+        driver.create_input_topic("in").pipe_input("a", "x")
+        assert driver.create_output_topic("out").read_key_values() == [("a", "x")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "org.apache.kafka.clients.producer.internals.DefaultPartitioner",
+        "org.apache.kafka.streams.processor.internals.DefaultStreamPartitioner",
+        "WindowedStreamPartitioner",
+    ],
+)
+def test_partitioners_of_kafka_that_go_by_the_key_are_none(name: str) -> None:
+    assert Produced(partitioner=name) == Produced()
 
 
 def test_options_and_records_can_be_made_with_explicit_types() -> None:

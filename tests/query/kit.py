@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -12,8 +11,8 @@ from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
 from headrace.app.engine import local_engine
 from headrace.query import Position, PositionBound
 from headrace.topics.journal import DurableLog
-from headrace.topics.log import Output
 from headrace.topology.topology import Topology
+from tests.json_records import json_outputs
 
 SOON = timedelta(seconds=20)
 """After which a test is taken to hang."""
@@ -38,17 +37,7 @@ class Place:
 
     def write(self, topic: str, records: Iterable[tuple[str | None, Any, int]]) -> PositionBound:
         """Appends records of key, JSON value and timestamp; returns the bound of who wants to read them."""
-        outputs: list[Output] = [
-            (
-                None,
-                time_ms,
-                None if key is None else key.encode(),
-                None if value is None else json.dumps(value).encode(),
-                (),
-            )
-            for key, value, time_ms in records
-        ]
-        return PositionBound.at(Position.after(topic, self.log.append(topic, outputs)))
+        return PositionBound.at(Position.after(topic, self.log.append(topic, json_outputs(records))))
 
     def close(self) -> None:
         self.log.close()

@@ -23,7 +23,7 @@ from headrace.query import (
     StateQueryRequest,
     StoreQueryParameters,
 )
-from headrace.query.browsing import CursorError, Subscription, page, snapshot_and_changes
+from headrace.query.browsing import Subscription
 from headrace.query.views import Views
 from tests.query.kit import SOON, Place, topology_of
 
@@ -276,29 +276,11 @@ def test_views_try_again_when_the_log_cannot_be_reached(
     assert not views.has_failed
 
 
-def test_pages_give_every_row_once(place: Place, make: Callable[..., Views]) -> None:
-    process(place, [(f"k{number:03}", 1, number) for number in range(100)])
-    views = make()
-    views.catch_up()
-    found, cursor, pages = [], None, 0
-    while True:
-        part = page(views, "counts", low="k010", high="k090", limit=9, cursor=cursor)
-        found += [row.key for row in part.rows]
-        pages, cursor = pages + 1, part.cursor
-        if cursor is None:
-            break
-    assert sorted(found) == [f"k{number:03}" for number in range(10, 91)]
-    assert pages == 9
-    with pytest.raises(CursorError, match="begin again"):
-        page(views, "counts", cursor="rubbish")
-
-
-def test_snapshot_and_changes_have_no_gap(place: Place, make: Callable[..., Views]) -> None:
+def test_subscription_goes_on_where_another_one_has_ended(place: Place, make: Callable[..., Views]) -> None:
     process(place, [("a", 1, 1), ("b", 1, 2)])
     views = make()
     views.catch_up()
-    snapshot, changes = snapshot_and_changes(views, place.log, "counts")
-    assert sorted((row.key, row.value.value) for _, row in snapshot) == [("a", 1), ("b", 1)]
+    changes = Subscription(views, place.log, "counts")
     assert changes.poll() == []
     place.log.append("app-counts-changelog", [(2, 9, b"c", (4).to_bytes(8, "big"), ()), (2, 10, b"a", None, ())])
     assert [(each.key, each.value, each.timestamp_ms) for each in changes.poll(SOON)] == [("c", 4, 9), ("a", None, 10)]

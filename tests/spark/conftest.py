@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace import EmbeddedLog, StreamsConfig
+from tests.logs import run_on_logs
 
 if TYPE_CHECKING:
     from tests.spark.stand import Stand
@@ -26,12 +27,7 @@ def spark_context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "stand" in metafunc.fixturenames:
-        marked = [name for name in ("both_logs", "kafka") if metafunc.definition.get_closest_marker(name)]
-        usual = {"both_logs": ["embedded", "kafka"], "kafka": ["kafka"]}[marked[0]] if marked else ["embedded"]
-        names = usual if "kafka" in marked else metafunc.config.getoption("--log") or usual
-        logs = {"embedded": pytest.param("embedded"), "kafka": pytest.param("kafka", marks=pytest.mark.kafka)}
-        metafunc.parametrize("stand", [logs[name] for name in names], indirect=True)
+    run_on_logs(metafunc, "stand")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
 from headrace.batches.reports import BatchReport
 from headrace.topics.journal import DurableLog
-from headrace.topics.log import Output
+from tests.json_records import json_outputs
 
 if TYPE_CHECKING:
     from headrace.topics.kafka import KafkaLog
@@ -38,17 +38,7 @@ class Stand:
 
     def write(self, topic: str, *records: tuple[str | None, Any, int]) -> None:
         """Appends records of key, JSON value and timestamp."""
-        outputs: list[Output] = [
-            (
-                None,
-                time_ms,
-                None if key is None else key.encode(),
-                None if value is None else json.dumps(value).encode(),
-                (),
-            )
-            for key, value, time_ms in records
-        ]
-        self.log.append(topic, outputs)
+        self.log.append(topic, json_outputs(records))
 
     def config(self, **settings: Any) -> StreamsConfig:
         known = {"application_id": "app", "state_dir": str(self.directory), "spark.master": MASTER}

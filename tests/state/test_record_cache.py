@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ def table(serdes: str = "objects") -> StoreBuilder:
 def windows(*, time_index: bool = False) -> StoreBuilder:
     supplier = Stores.persistent_timestamped_window_store("store", ms(RETENTION), ms(10))
     return Stores.timestamped_window_store_builder(
-        supplier.with_time_index() if time_index else supplier, Serdes.string(), Serdes.long()
+        replace(supplier, time_index=time_index), Serdes.string(), Serdes.long()
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ RETENTION = 90_000
 
 def sessions(serdes: str = "objects", *, time_index: bool = False) -> StoreBuilder:
     supplier = Stores.persistent_session_store("store", ms(RETENTION))
-    return Stores.session_store_builder(supplier.with_time_index() if time_index else supplier, *SERDES[serdes])
+    return Stores.session_store_builder(replace(supplier, time_index=time_index), *SERDES[serdes])
 
 
 def session(key: str, start: int, end: int) -> Windowed[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,14 +20,12 @@ def windows(serdes: str = "objects", *, retain_duplicates: bool = False, time_in
     supplier = Stores.persistent_timestamped_window_store(
         "store", ms(RETENTION), ms(10), retain_duplicates=retain_duplicates
     )
-    return Stores.timestamped_window_store_builder(
-        supplier.with_time_index() if time_index else supplier, *SERDES[serdes]
-    )
+    return Stores.timestamped_window_store_builder(replace(supplier, time_index=time_index), *SERDES[serdes])
 
 
 def sessions(serdes: str = "objects", *, time_index: bool = False) -> StoreBuilder:
     supplier = Stores.persistent_session_store("store", ms(RETENTION))
-    return Stores.session_store_builder(supplier.with_time_index() if time_index else supplier, *SERDES[serdes])
+    return Stores.session_store_builder(replace(supplier, time_index=time_index), *SERDES[serdes])
 
 
 def put(store: Any, key: str, time: int, value: int | None) -> None:

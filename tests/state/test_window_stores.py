@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,9 +25,7 @@ SIZE = 10
 
 def windows(serdes: str = "objects", *, time_index: bool = False, retention_ms: int = RETENTION) -> StoreBuilder:
     supplier = Stores.persistent_timestamped_window_store("store", ms(retention_ms), ms(SIZE))
-    return Stores.timestamped_window_store_builder(
-        supplier.with_time_index() if time_index else supplier, *SERDES[serdes]
-    )
+    return Stores.timestamped_window_store_builder(replace(supplier, time_index=time_index), *SERDES[serdes])
 
 
 def joins(serdes: str = "objects") -> StoreBuilder:

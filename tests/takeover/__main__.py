@@ -35,7 +35,7 @@ def main() -> int:
         directory = Path(name)
         broker = start_broker(directory / "kafka", settings=_SETTINGS)
         try:
-            with KafkaLog(broker.bootstrap_servers) as log:
+            with KafkaLog(broker.address) as log:
                 cases = selected_cases(options.every, options.seed)
                 relay = Relay(log, directory, cases, records=options.records, pieces=4, seed=options.seed)
                 say(f"{len(relay.runners)} topologies")

@@ -15,8 +15,9 @@ from typing import Any, Self
 
 import pyspark
 
-from headrace.kafka_broker.jars import kafka_jars, streams_jars
+from headrace.kafka_broker.jars import kafka_jars
 from headrace.spark.java import find_java
+from tests.jars import streams_jars
 
 _SOURCES = Path(__file__).parent / "java" / "headrace"
 _PATIENCE_S = 90.0

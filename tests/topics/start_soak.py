@@ -78,7 +78,7 @@ def main() -> int:
                 script = ASK if options.ask else APPLICATION
                 processes = [
                     subprocess.Popen(
-                        [sys.executable, "-c", script, broker.bootstrap_servers, f"app-{number}", str(options.times)]
+                        [sys.executable, "-c", script, broker.address, f"app-{number}", str(options.times)]
                     )
                     for number in range(options.processes)
                 ]

@@ -164,8 +164,8 @@ def test_driver_that_wakes_up_late_records_nothing(kafka: KafkaLog) -> None:
 def test_log_goes_on_when_its_broker_was_restarted(tmp_path: Path) -> None:
     broker = start_broker(tmp_path)
     try:
-        port = int(broker.bootstrap_servers.rpartition(":")[2])
-        with KafkaLog(broker.bootstrap_servers) as log:
+        port = int(broker.address.rpartition(":")[2])
+        with KafkaLog(broker.address) as log:
             log.create_topic("out")
             journal = log.open_journal("app", TASKS)
             part = log.task_journal("app", journal.incarnation, "0_0", [])

@@ -24,11 +24,12 @@ from py4j.java_gateway import (  # type: ignore[import-untyped]
 )
 
 from headrace import Serde, Serdes
-from headrace.kafka_broker.jars import kafka_jars, streams_jars, tools_jars
+from headrace.kafka_broker.jars import kafka_jars
 from headrace.spark.java import find_java
 from headrace.topics.kafka import KafkaLog
 from headrace.topics.partitioner import default_partitioner, partition_for
 from headrace.windows import SessionWindow, TimeWindow, Windowed
+from tests.jars import streams_jars, tools_jars
 from tests.topics.journals import open_transaction, run_batch
 from tests.topics.kit import everything, record
 

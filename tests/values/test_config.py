@@ -228,6 +228,20 @@ def test_classes_stand_for_their_instances() -> None:
     assert config.default_timestamp_extractor == WallclockTimestampExtractor()
 
 
+def test_class_whose_instances_cannot_be_called_is_the_function() -> None:
+    assert StreamsConfig(http_formatter=str).http_formatter is str
+    assert StreamsConfig.of({"http.formatter": "builtins:str"}).http_formatter is str
+
+
+def test_class_that_is_neither_a_function_nor_makes_one_is_refused() -> None:
+    class Formatter:
+        def format(self, value: object) -> str:
+            return str(value)
+
+    with pytest.raises(ConfigError, match=r"http_formatter must be a function \(value\).*Formatter takes \(\)"):
+        StreamsConfig.of({"http_formatter": Formatter})
+
+
 def test_mapping_and_back_is_the_same_configuration() -> None:
     config = StreamsConfig(
         application_id="app",

@@ -24,14 +24,14 @@ def test_rates_look_back_over_some_seconds() -> None:
 
 
 def test_rings_forget() -> None:
-    history = History(points=3, batches=2)
-    for each in range(9):
+    history = History()
+    for each in range(1_000):
         history.add_point(each)
         history.add_batch(Batch(each, records_in=1), each)
     found = history.to_json()
-    assert [point["at_ms"] for point in found["points"]] == [6, 7, 8]
-    assert [batch["batch_id"] for batch in found["batches"]] == [7, 8]
-    assert history.records_in == 9
+    assert [point["at_ms"] for point in found["points"]] == list(range(100, 1_000))
+    assert [batch["batch_id"] for batch in found["batches"]] == list(range(700, 1_000))
+    assert history.records_in == 1_000
 
 
 def test_a_log_that_does_not_answer_is_a_stall_since_the_first_time(site: Site) -> None:

@@ -106,6 +106,9 @@ class Money:
     def __init__(self, cents: int) -> None:
         self.cents = cents
 
+    def __str__(self) -> str:
+        return f"{self.cents} cents"
+
 
 MONEY = Serdes.of(lambda money: str(money.cents).encode(), lambda data: Money(int(data)))
 
@@ -114,7 +117,7 @@ def show(value: object) -> object:
     return f"{value.cents / 100:.2f} EUR" if isinstance(value, Money) else NotImplemented
 
 
-@pytest.mark.parametrize(("formatter", "shown"), [(None, {"cents": 150}), (show, "1.50 EUR")])
+@pytest.mark.parametrize(("formatter", "shown"), [(None, {"cents": 150}), (show, "1.50 EUR"), (str, "150 cents")])
 def test_values_of_custom_serdes_are_shown_by_the_formatter(
     tmp_path: Path, formatter: Callable[[object], object] | None, shown: object
 ) -> None:

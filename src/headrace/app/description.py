@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headrace.app.fingerprint import Fingerprint
+from headrace.app.topics import external_partitions, internal_topics
 from headrace.batches.change_plan import ChangePlan
+from headrace.batches.inputs import input_ids
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError
 from headrace.topics.journal import DurableLog
@@ -57,6 +59,16 @@ class Description:
             input_ids,
             Outline.of(topology, config, external),
         )
+
+    @classmethod
+    def on(
+        cls, log: DurableLog, topology: Topology, config: StreamsConfig, further_topics: Iterable[str] = ()
+    ) -> Description:
+        """Describes a topology on the topics that are in the log; ``further_topics`` are internal, too."""
+        application = config.application_id
+        external = external_partitions(topology, application, log)
+        names = [topic.name for topic in internal_topics(topology, config, external)]
+        return cls.of(topology, config, external, [*names, *further_topics], input_ids(topology, application, log))
 
     @classmethod
     def read(cls, log: DurableLog, application: str) -> Description | None:

@@ -202,24 +202,13 @@ class BoundedTask:
                 )
             self._sent_ms[topic, partition] = newest_ms
 
-    def _output(self, kind: RowKind, topic: str, output: Output) -> ShuffleRow:
+    def _output(self, kind: RowKind, topic: str, output: Output, *, time_ms: int = 0, engine: int = 0) -> ShuffleRow:
+        """Returns a row in the name of this task: for whoever asked for it, or for itself in the next round."""
         partition, timestamp_ms, key, value, headers = output
         self._sequence += 1
-        return ShuffleRow(
-            kind,
-            self._place.level,
-            self._number,
-            0,
-            0,
-            0,
-            self._sequence,
-            topic,
-            partition,
-            timestamp_ms,
-            key,
-            value,
-            pack_headers(headers),
-        )
+        order, packed = (time_ms, engine, 0, self._sequence), pack_headers(headers)
+        level, number = self._place.level, self._number
+        return ShuffleRow(kind, level, number, *order, topic, partition, timestamp_ms, key, value, packed)
 
     def _log(self, task: Task, store: str, changes: Changes, sent: list[ShuffleRow]) -> None:
         now_ms = max(task.state.stream_time_ms, 0)
@@ -245,22 +234,7 @@ class BoundedTask:
             yield [self._kept(last, b"", memory), self._kept(last, b"offsets", offsets)]
 
     def _kept(self, number: int, key: bytes, value: bytes) -> ShuffleRow:
-        self._sequence += 1
-        return ShuffleRow(
-            RowKind.STATE,
-            self._place.level,
-            self._number,
-            FIRST_MS,
-            number,
-            0,
-            self._sequence,
-            "",
-            None,
-            0,
-            key,
-            value,
-            None,
-        )
+        return self._output(RowKind.STATE, "", (None, 0, key, value, ()), time_ms=FIRST_MS, engine=number)
 
     def close(self) -> None:
         """Closes processors and stores, and deletes the files."""

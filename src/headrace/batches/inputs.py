@@ -12,24 +12,24 @@ from headrace.errors import (
     MissingSourceTopicError,
     UnknownTopicError,
 )
-from headrace.topics.log import TopicLog
+from headrace.topics.log import ReadableLog
 from headrace.topology.queryable import topics_of_others
 from headrace.topology.topology import Topology
 
 
-def input_partitions(topology: Topology, application_id: str, log: TopicLog) -> dict[str, int]:
+def input_partitions(topology: Topology, application_id: str, log: ReadableLog) -> dict[str, int]:
     """Returns the topics of others that sources read, and how many partitions they have."""
     sources, counts = topology.source_nodes, log.partition_counts()
     read = [topic for topic in counts if any(source.reads(topic) for source in sources)]
     return {topic: counts[topic] for topic in topics_of_others(topology, application_id, read)}
 
 
-def input_ids(topology: Topology, application_id: str, log: TopicLog) -> dict[str, str]:
+def input_ids(topology: Topology, application_id: str, log: ReadableLog) -> dict[str, str]:
     """Returns the ids of the topics of others that are read, global tables included."""
     return ids_of(topology, input_partitions(topology, application_id, log), log)
 
 
-def ids_of(topology: Topology, inputs: Iterable[str], log: TopicLog) -> dict[str, str]:
+def ids_of(topology: Topology, inputs: Iterable[str], log: ReadableLog) -> dict[str, str]:
     """Returns the ids of inputs, and of the topics of global tables."""
     tables = {store.topic for store in topology.global_stores.values()}
     return {topic: log.topic_id(topic) for topic in {*inputs, *tables}}

@@ -12,7 +12,7 @@ from headrace.batches.working_copy import WorkingCopy
 from headrace.config import StreamsConfig
 from headrace.runtime.task import TaskId
 from headrace.state.environment import Kind, store_kind
-from headrace.topics.log import TopicLog, TopicPartition
+from headrace.topics.log import ReadableLog, TopicPartition
 from headrace.topology.levels import forward_edges, levels
 from headrace.topology.nodes import SourceNode
 from headrace.topology.queryable import logged_stores, topics_of_others
@@ -47,7 +47,7 @@ class Layout:
     """By name of topic at run time: every topic that is read, and those that are written."""
 
     @classmethod
-    def on(cls, log: TopicLog, topology: Topology, config: StreamsConfig) -> Self:
+    def on(cls, log: ReadableLog, topology: Topology, config: StreamsConfig) -> Self:
         """Returns the layout with the partition counts that the topics have in a log."""
         counts = log.partition_counts()
         # A pattern that matches everything does not mean the application's own topics.

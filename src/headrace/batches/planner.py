@@ -15,7 +15,7 @@ from headrace.batches.readiness import Readiness
 from headrace.batches.reports import TaskReport
 from headrace.batches.unread_edges import UnreadEdges
 from headrace.topics.journal import JournalState, TaskStatus
-from headrace.topics.log import Offsets, TopicLog, TopicPartition
+from headrace.topics.log import Offsets, ReadableLog, TopicPartition
 from headrace.topology.levels import back_edges
 
 _IDLE_STEP = 0.01
@@ -43,7 +43,7 @@ class Planner:
     def __init__(
         self,
         layout: Layout,
-        log: TopicLog,
+        log: ReadableLog,
         state: JournalState,
         *,
         until_end: bool = False,

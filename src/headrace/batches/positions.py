@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from headrace.batches.layout import Layout
 from headrace.errors import ConfigError, OffsetOutOfRangeError, TopologyError
-from headrace.topics.log import Offsets, TopicLog, TopicPartition
+from headrace.topics.log import Offsets, ReadableLog, TopicPartition
 from headrace.topology.offset_reset import AutoOffsetReset
 
 logger = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ _PREFIXES = ("main.consumer.", "consumer.")
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def start_positions(layout: Layout, log: TopicLog, committed: Mapping[TopicPartition, int], now_ms: int) -> Offsets:
+def start_positions(layout: Layout, log: ReadableLog, committed: Mapping[TopicPartition, int], now_ms: int) -> Offsets:
     """Returns the next offset of every partition that tasks read from the log."""
     known = {topic for topic, _ in committed}
     targets = dict.fromkeys(target for place in layout.tasks for target in layout.ranges(place))
@@ -36,7 +36,7 @@ def start_positions(layout: Layout, log: TopicLog, committed: Mapping[TopicParti
     return positions
 
 
-def _checked(target: TopicPartition, position: int, layout: Layout, log: TopicLog, begin: int) -> int:
+def _checked(target: TopicPartition, position: int, layout: Layout, log: ReadableLog, begin: int) -> int:
     end = log.end_offsets([target])[target]
     if begin <= position <= end:
         return position
@@ -58,7 +58,7 @@ def _checked(target: TopicPartition, position: int, layout: Layout, log: TopicLo
     return found
 
 
-def _reset(target: TopicPartition, layout: Layout, log: TopicLog, begin: int, now_ms: int) -> int:
+def _reset(target: TopicPartition, layout: Layout, log: ReadableLog, begin: int, now_ms: int) -> int:
     topic, partition = target
     reset = _strategy(topic, layout) or AutoOffsetReset.earliest()
     if reset.strategy == "earliest":

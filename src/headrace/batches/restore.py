@@ -16,7 +16,7 @@ from headrace.state.changes import Changes
 from headrace.state.environment import IN_MEMORY
 from headrace.state.overlay import OverlayEngine
 from headrace.topics.journal import TaskHead, TaskJournal
-from headrace.topics.log import Raw, TopicLog, TopicPartition
+from headrace.topics.log import Raw, ReadableLog, TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class _Part:
 
 
 def restore_task(
-    layout: Layout, place: TaskPlace, head: TaskHead, log: TopicLog, copy: WorkingCopy, clocks: Clocks
+    layout: Layout, place: TaskPlace, head: TaskHead, log: ReadableLog, copy: WorkingCopy, clocks: Clocks
 ) -> list[StoreRestore]:
     """Brings a copy to the head of its task; returns what was read for the stores that lacked anything.
 
@@ -68,7 +68,7 @@ def restore_task(
 
 
 def find_restores(
-    layout: Layout, place: TaskPlace, journal: TaskJournal, log: TopicLog, copy: WorkingCopy
+    layout: Layout, place: TaskPlace, journal: TaskJournal, log: ReadableLog, copy: WorkingCopy
 ) -> list[StoreRestore]:
     """Returns what a copy lacks of the changelogs as they end now; one that cannot be used is emptied."""
     parts, starts = _plan_ahead(layout, place, journal, log, copy)
@@ -76,7 +76,7 @@ def find_restores(
 
 
 def follow_changelogs(
-    layout: Layout, place: TaskPlace, journal: TaskJournal, log: TopicLog, copy: WorkingCopy
+    layout: Layout, place: TaskPlace, journal: TaskJournal, log: ReadableLog, copy: WorkingCopy
 ) -> Iterator[StoreRestore]:
     """Brings a copy to the ends of its changelogs, page by page; yields how far the store of each page is."""
     if all(copy.applied(part.store) == Applied(part.topic_id, part.end) for part in _parts(layout, place, None, log)):
@@ -92,7 +92,7 @@ def follow_changelogs(
 
 
 def _plan_ahead(
-    layout: Layout, place: TaskPlace, journal: TaskJournal, log: TopicLog, copy: WorkingCopy
+    layout: Layout, place: TaskPlace, journal: TaskJournal, log: ReadableLog, copy: WorkingCopy
 ) -> tuple[list[_Part], dict[str, int]]:
     """Returns what a task that runs elsewhere, or not yet, is restored from, and from where each of that is to be read.
 
@@ -106,7 +106,7 @@ def _plan_ahead(
     return parts, _starts(parts, copy, log)
 
 
-def count_unfollowed(layout: Layout, place: TaskPlace, log: TopicLog) -> int:
+def count_unfollowed(layout: Layout, place: TaskPlace, log: ReadableLog) -> int:
     """Returns how many records a task reads for stores of which no copy can be kept by following changelogs."""
     targets = [
         (topic, place.id.partition) for store, topic in place.changelogs.items() if not _is_followed(layout, store)
@@ -126,14 +126,19 @@ def _progress(part: _Part, starts: Mapping[str, int], position: int, records: in
     return StoreRestore(part.store, *part.target, starts[part.store], position, part.end, records)
 
 
-def _starts(parts: Sequence[_Part], copy: WorkingCopy, log: TopicLog) -> dict[str, int]:
+def _starts(parts: Sequence[_Part], copy: WorkingCopy, log: ReadableLog) -> dict[str, int]:
     """Returns from where each changelog is to be read; what cannot be used of a copy is emptied."""
     copy.wipe([part.store for part in parts if not _is_usable(copy, part, log)])
     return {part.store: min(_start(copy, part), part.end) for part in parts}
 
 
 def _restore(
-    layout: Layout, parts: Sequence[_Part], starts: Mapping[str, int], log: TopicLog, copy: WorkingCopy, clocks: Clocks
+    layout: Layout,
+    parts: Sequence[_Part],
+    starts: Mapping[str, int],
+    log: ReadableLog,
+    copy: WorkingCopy,
+    clocks: Clocks,
 ) -> Iterator[tuple[_Part, int, int]]:
     """Reads pages into a copy; yields the store of each page, the offset behind it, and how many records it had."""
     left = sum(part.end - starts[part.store] for part in parts)
@@ -147,7 +152,7 @@ def _restore(
             yield part, reached, len(records)
 
 
-def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLog) -> list[_Part]:
+def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: ReadableLog) -> list[_Part]:
     """Returns what a task is restored from, up to its head; without a head, to the ends of its own changelogs."""
     targets = {
         store: (topic, place.id.partition)
@@ -175,7 +180,7 @@ def _start(copy: WorkingCopy, part: _Part) -> int:
     return part.begin if applied is None else applied.offset
 
 
-def _is_usable(copy: WorkingCopy, part: _Part, log: TopicLog) -> bool:
+def _is_usable(copy: WorkingCopy, part: _Part, log: ReadableLog) -> bool:
     applied = copy.applied(part.store)
     if applied is None or applied == Applied(part.topic_id, part.begin):
         # Rows that nobody has counted would be kept, and so would those that a reset has cut off at the front.
@@ -190,7 +195,7 @@ def _is_usable(copy: WorkingCopy, part: _Part, log: TopicLog) -> bool:
     return away_ms < int(configs.get("delete.retention.ms", _TOMBSTONES_MS))
 
 
-def _pages(log: TopicLog, part: _Part, start: int) -> Iterator[tuple[list[Raw], int]]:
+def _pages(log: ReadableLog, part: _Part, start: int) -> Iterator[tuple[list[Raw], int]]:
     """Returns records with the offset behind them."""
     while start < part.end:
         records = log.read(*part.target, start, part.end, max_records=_AT_ONCE)

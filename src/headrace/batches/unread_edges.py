@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.batches.plan import Plan, Range
-from headrace.topics.log import TopicLog, TopicPartition
+from headrace.topics.log import ReadableLog, TopicPartition
 
 
 class UnreadEdges:
@@ -20,7 +20,7 @@ class UnreadEdges:
     Only an application that was taken over has positions in such topics, so for all others there is nothing to do.
     """
 
-    def __init__(self, layout: Layout, log: TopicLog, positions: Mapping[TopicPartition, int]) -> None:
+    def __init__(self, layout: Layout, log: ReadableLog, positions: Mapping[TopicPartition, int]) -> None:
         self._layout = layout
         self._log = log
         begun = {target: at for target, at in positions.items() if target[0] in layout.edges}

@@ -13,7 +13,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, describe_value
 from headrace.serdes.base import StoreTopic, resolved
 from headrace.state import StoreBuilder
-from headrace.topics.log import Output, TopicLog, TopicPartition
+from headrace.topics.log import Output, ReadableLog, TopicPartition
 from headrace.topology.outline import Outline
 
 _NOTHING = (0, 0)
@@ -41,7 +41,7 @@ class Copy:
 
 
 def copy_of(
-    application: str, store: str, partition: int, old: Outline, new: Outline, comparison: Comparison, log: TopicLog
+    application: str, store: str, partition: int, old: Outline, new: Outline, comparison: Comparison, log: ReadableLog
 ) -> Copy | None:
     """Returns what gets into a partition of a store's changelog; None if that is right as it is."""
     topic = new.changelog_of(store, application)
@@ -63,7 +63,7 @@ def copy_of(
     )
 
 
-def copied_pages(copy: Copy, log: TopicLog, convert: Convert | None) -> Iterator[tuple[str, list[Output]]]:
+def copied_pages(copy: Copy, log: ReadableLog, convert: Convert | None) -> Iterator[tuple[str, list[Output]]]:
     """Returns the records of a copy: deletions of what the changelog has, then rows of the former one."""
     now_ms = time.time_ns() // 1_000_000
     cleared = last_offsets(log, (copy.topic, copy.partition), *copy.cleared)
@@ -105,6 +105,6 @@ def converter(builder: StoreBuilder, config: StreamsConfig, topic: str) -> Conve
     return rewrite
 
 
-def range_of(log: TopicLog, target: TopicPartition) -> tuple[int, int]:
+def range_of(log: ReadableLog, target: TopicPartition) -> tuple[int, int]:
     """Returns where a partition begins and ends."""
     return log.begin_offsets([target])[target], log.end_offsets([target])[target]

@@ -38,7 +38,6 @@ from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.topics.journal import DurableLog, TaskHead, TaskRecord
 from headrace.topics.log import Offsets, TopicPartition
 from headrace.topics.partitioner import murmur2
-from headrace.topology.outline import Outline
 from headrace.topology.topology import Topology
 
 Tell: TypeAlias = Callable[[str], object]
@@ -177,10 +176,9 @@ class _Growing:
     def _finish(self, app: StoppedApplication, growth: Growth) -> bool:
         external = {**growth.external, **growth.grown}
         assert app.description is not None, "it was read before"
-        fingerprint = Fingerprint.of(self._topology, external)
-        outline = Outline.of(self._topology, self._config, external)
-        inputs = input_ids(self._topology, app.id, self._log)
-        app.finish(replace(app.description, topology=fingerprint, input_ids=inputs, outline=outline))
+        inputs, former = input_ids(self._topology, app.id, self._log), app.description
+        new = Description.of(self._topology, self._config, external, former.internal_topics, inputs)
+        app.finish(replace(new, is_handed_back=former.is_handed_back))
         before, after = len(growth.before.tasks), len(growth.after.tasks)
         self._tell(f"application '{app.id}' had {before} tasks and has {after}")
         return True

@@ -11,7 +11,7 @@ from struct import Struct
 from headrace.change.growth import StoreGrowth
 from headrace.change.partition_keys import PartitionKey
 from headrace.change.rows import last_offsets, read_pages
-from headrace.topics.log import Output, Raw, TopicLog
+from headrace.topics.log import Output, Raw, ReadableLog
 from headrace.topics.partitioner import murmur2
 
 _PARTITION = Struct(">i")
@@ -46,7 +46,7 @@ class PartitionMoves:
     @classmethod
     def find(
         cls,
-        log: TopicLog,
+        log: ReadableLog,
         growth: StoreGrowth,
         partition: int,
         end: int,
@@ -93,7 +93,7 @@ class PartitionMoves:
         """How many of them go elsewhere."""
         return self.rows - len(self.offsets.get(self.partition, ()))
 
-    def copied(self, log: TopicLog, to: int) -> Iterator[tuple[str, list[Output]]]:
+    def copied(self, log: ReadableLog, to: int) -> Iterator[tuple[str, list[Output]]]:
         """Returns the rows that belong to a partition, page by page, as they are written there."""
         for page in self._pages(log, self.offsets.get(to, array("q"))):
             yield (
@@ -101,7 +101,7 @@ class PartitionMoves:
                 [(to, time_ms, key, self._rewritten(key, value), headers) for _, time_ms, key, value, headers in page],
             )
 
-    def given_away(self, log: TopicLog) -> Iterator[tuple[str, list[Output]]]:
+    def given_away(self, log: ReadableLog) -> Iterator[tuple[str, list[Output]]]:
         """Returns what is written where the rows were: deletions of those that have moved, and rows that change."""
         gone = array("q", sorted(at for to, offsets in self.offsets.items() if to != self.partition for at in offsets))
         times: dict[bytes, int] = {}
@@ -118,7 +118,7 @@ class PartitionMoves:
         if self.growth.rewrites:
             yield from self.copied(log, self.partition)
 
-    def _pages(self, log: TopicLog, offsets: array[int]) -> Iterator[list[Raw]]:
+    def _pages(self, log: ReadableLog, offsets: array[int]) -> Iterator[list[Raw]]:
         if not offsets:
             return
         for page in read_pages(log, (self.growth.topic, self.partition), offsets[0], self.end):
@@ -134,7 +134,7 @@ class PartitionMoves:
             return value
         return value[: -_PARTITION.size] + _PARTITION.pack(self._left_hash(key) % self.growth.left_after)
 
-    def _check_left_partitions(self, log: TopicLog) -> None:
+    def _check_left_partitions(self, log: ReadableLog) -> None:
         for offsets in self.offsets.values():
             for page in self._pages(log, offsets):
                 for _, _, key, value, _ in page:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headrace.topics.log import Raw, TopicLog, TopicPartition
+from headrace.topics.log import Raw, ReadableLog, TopicPartition
 
 _PAGE_RECORDS = 50_000
 _PAGE_BYTES = 16 << 20
 
 
-def read_pages(log: TopicLog, target: TopicPartition, begin: int, end: int) -> Iterator[list[Raw]]:
+def read_pages(log: ReadableLog, target: TopicPartition, begin: int, end: int) -> Iterator[list[Raw]]:
     """Returns the records of a partition with begin ≤ offset < end, page by page."""
     start = begin
     while start < end:
@@ -22,7 +22,7 @@ def read_pages(log: TopicLog, target: TopicPartition, begin: int, end: int) -> I
         yield page
 
 
-def last_offsets(log: TopicLog, target: TopicPartition, begin: int, end: int) -> dict[bytes, int]:
+def last_offsets(log: ReadableLog, target: TopicPartition, begin: int, end: int) -> dict[bytes, int]:
     """Returns the keys of a partition that have a row, with the offset of the last record of each."""
     found: dict[bytes, int] = {}
     for page in read_pages(log, target, begin, end):
@@ -36,7 +36,7 @@ def last_offsets(log: TopicLog, target: TopicPartition, begin: int, end: int) ->
     return found
 
 
-def latest_rows(log: TopicLog, target: TopicPartition, begin: int, end: int) -> Iterator[list[Raw]]:
+def latest_rows(log: ReadableLog, target: TopicPartition, begin: int, end: int) -> Iterator[list[Raw]]:
     """Returns the rows that a changelog stands for, page by page: of each key the last record, unless it deletes it.
 
     The partition is read twice, so that only its keys have to be in memory.

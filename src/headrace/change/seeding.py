@@ -26,7 +26,6 @@ from headrace.app.topics import (
 )
 from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow, bounded_config, unpack_headers
 from headrace.batches.change_plan import ChangePlan
-from headrace.batches.inputs import input_ids
 from headrace.batches.layout import Layout
 from headrace.change.rows import read_pages
 from headrace.change.stopped import TaskUpdate, stopped_application
@@ -107,11 +106,7 @@ def commit_seed(
     ``with_outputs`` its output records are written, too, each exactly once.
     """
     layout, config = seed.layout, seed.layout.config
-    external = external_partitions(layout.topology, config.application_id, log)
-    names = [topic.name for topic in internal_topics(layout.topology, config, external)]
-    description = Description.of(
-        layout.topology, config, external, names, input_ids(layout.topology, config.application_id, log)
-    )
+    description = Description.on(log, layout.topology, config)
     with stopped_application(config, log, [place.name for place in layout.tasks]) as app:
         plan = app.check_resumes(SEED)
         if plan is None:

@@ -45,21 +45,16 @@ class CaseFile:
     @classmethod
     def read(cls, path: Path) -> CaseFile:
         """Reads a file, or says what is wrong with it."""
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            message = f"'{path}' is no JSON: {error}"
-            raise CaseError(message) from error
         where = f"'{path}'"
-        top = _object(found, where, required=("topology", "cases"), optional=("config", "topics"))
-        topics = _object(top.get("topics", {}), f"{where}: topics")
+        top = object_of(read_json(path), where, required=("topology", "cases"), optional=("config", "topics"))
+        topics = object_of(top.get("topics", {}), f"{where}: topics")
         for topic, formats in topics.items():
-            for name in _object(formats, f"{where}: topics: {topic}", optional=("key", "value")).values():
+            for name in object_of(formats, f"{where}: topics: {topic}", optional=("key", "value")).values():
                 FormatName().convert(name, None, None)
         return cls(
             path,
-            _typed(str, top["topology"], f"{where}: topology"),
-            _object(top.get("config", {}), f"{where}: config"),
+            typed(str, top["topology"], f"{where}: topology"),
+            object_of(top.get("config", {}), f"{where}: config"),
             topics,
             tuple(_cases(top["cases"], where)),
         )
@@ -67,31 +62,46 @@ class CaseFile:
 
 def is_case_file(path: Path) -> bool:
     """Tells whether a file in a searched directory is one of cases; others may lie beside them."""
+    return {"topology", "cases"} <= fields_of(path)
+
+
+def fields_of(path: Path) -> set[str]:
+    """Returns the names of what a file has at its top; none if it is no object in JSON."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and {"topology", "cases"} <= found.keys()
+        return set()
+    return set(found) if isinstance(found, dict) else set()
+
+
+# Any: whatever JSON has.
+def read_json(path: Path, **options: Any) -> Any:
+    """Reads a file, with options of ``json.loads``."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"), **options)
+    except ValueError as error:
+        message = f"'{path}' is no JSON: {error}"
+        raise CaseError(message) from error
 
 
 def _cases(found: Any, where: str) -> Iterator[Case]:
-    for number, item in enumerate(_typed(list, found, f"{where}: cases"), 1):
+    for number, item in enumerate(typed(list, found, f"{where}: cases"), 1):
         here = f"{where}: case {number}"
-        case = _object(item, here, required=("name", "steps"))
-        name = _typed(str, case["name"], f"{here}: name")
+        case = object_of(item, here, required=("name", "steps"))
+        name = typed(str, case["name"], f"{here}: name")
         here = f"{where}: case '{name}'"
         steps = [
             _step(step, f"{here}, step {position}")
-            for position, step in enumerate(_typed(list, case["steps"], f"{here}: steps"), 1)
+            for position, step in enumerate(typed(list, case["steps"], f"{here}: steps"), 1)
         ]
         yield Case(name, tuple(steps))
 
 
 def _step(found: Any, where: str) -> Step:
-    step = _object(found, where, optional=("advance_ms", "input", "output"))
-    advance_ms = _typed(int, step.get("advance_ms", 0), f"{where}: advance_ms")
+    step = object_of(found, where, optional=("advance_ms", "input", "output"))
+    advance_ms = typed(int, step.get("advance_ms", 0), f"{where}: advance_ms")
     inputs, outputs = (
-        tuple(_record(item, f"{where}: {side}") for item in _typed(list, step.get(side, []), f"{where}: {side}"))
+        tuple(_record(item, f"{where}: {side}") for item in typed(list, step.get(side, []), f"{where}: {side}"))
         for side in ("input", "output")
     )
     return Step(advance_ms, inputs, outputs)
@@ -99,20 +109,20 @@ def _step(found: Any, where: str) -> Step:
 
 def _record(found: Any, where: str) -> Mapping[str, Any]:
     fields = ("key", "value", "timestamp_ms", "headers", "partition")
-    record = _object(found, where, required=("topic",), optional=fields)
-    _typed(str, record["topic"], f"{where}: topic")
+    record = object_of(found, where, required=("topic",), optional=fields)
+    typed(str, record["topic"], f"{where}: topic")
     if "timestamp_ms" in record:
-        _typed(int, record["timestamp_ms"], f"{where}: timestamp_ms")
-    for value in _object(record.get("headers", {}), f"{where}: headers").values():
-        _typed(str, value, f"{where}: headers")
+        typed(int, record["timestamp_ms"], f"{where}: timestamp_ms")
+    for value in object_of(record.get("headers", {}), f"{where}: headers").values():
+        typed(str, value, f"{where}: headers")
     return record
 
 
-def _object(
+def object_of(
     found: Any, where: str, *, required: Collection[str] = (), optional: Collection[str] = ()
 ) -> Mapping[str, Any]:
     """Returns an object; if fields are named, it has those and no others."""
-    checked: Mapping[str, Any] = _typed(dict, found, where)
+    checked: Mapping[str, Any] = typed(dict, found, where)
     known = [*required, *optional]
     for name in checked if known else ():
         if name not in known:
@@ -125,11 +135,13 @@ def _object(
     return checked
 
 
-_NAMES = {str: "a string", int: "a whole number", list: "a list", dict: "an object"}
+_NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
 
 
-def _typed(kind: type, found: Any, where: str) -> Any:
-    if not isinstance(found, kind) or isinstance(found, bool):
-        message = f"{where}: it must be {_NAMES[kind]}, found {json.dumps(found, ensure_ascii=False)}"
+# Any: what JSON has given, of the kind that was asked for.
+def typed(kind: type, found: Any, where: str) -> Any:
+    """Returns what was found if it is of a kind."""
+    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
+        message = f"{where} must be {_NAMES[kind]}; found {json.dumps(found, ensure_ascii=False, default=str)}"
         raise CaseError(message)
     return found

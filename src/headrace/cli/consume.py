@@ -14,7 +14,7 @@ from headrace.cli.formats import Format, FormatName, format_named, json_bytes, l
 from headrace.cli.places import Places, common_options, complete_topic, known_topic
 from headrace.cli.times import Duration, Moment
 from headrace.errors import DeserializationError
-from headrace.topics.log import Headers, Offsets, Raw, Topic, TopicLog
+from headrace.topics.log import Headers, Offsets, Raw, ReadableLog, Topic
 from headrace.topics.tail import merge_partitions, read_rounds
 
 
@@ -103,7 +103,7 @@ Line = Callable[[int, Raw], bytes]
 
 
 def _start(
-    log: TopicLog, topic: Topic, partition: int | None, offset: int | None, last: int | None, since: int | None
+    log: ReadableLog, topic: Topic, partition: int | None, offset: int | None, last: int | None, since: int | None
 ) -> Offsets:
     name = topic.name
     targets = [(name, each) for each in ([partition] if partition is not None else range(topic.partitions))]
@@ -119,7 +119,7 @@ def _start(
     return begins if last is None else _before_end(log, begins, ends, last)
 
 
-def _before_end(log: TopicLog, begins: Offsets, ends: Offsets, last: int) -> Offsets:
+def _before_end(log: ReadableLog, begins: Offsets, ends: Offsets, last: int) -> Offsets:
     """Returns where the last records of all partitions together begin."""
     span = last
     while True:

@@ -39,7 +39,7 @@ def start(places: Places, port: int, data_dir: Path | None) -> None:
 
     broker = start_broker(_place(places, data_dir), port=port)
     note(f"the broker runs as process {broker.pid}; stop it with 'headrace kafka stop'")
-    click.echo(broker.bootstrap_servers)
+    click.echo(broker.address)
 
 
 @kafka.command("stop")
@@ -52,7 +52,7 @@ def stop(places: Places, data_dir: Path | None) -> None:
 
     directory = _place(places, data_dir)
     broker = stop_broker(directory)
-    note(f"no broker runs in '{directory}'" if broker is None else f"the broker on {broker.bootstrap_servers} is gone")
+    note(f"no broker runs in '{directory}'" if broker is None else f"the broker on {broker.address} is gone")
 
 
 def _place(places: Places, data_dir: Path | None) -> Path:

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from headrace.app.places import log_directory, open_log
-from headrace.cli.settings import read_file
+from headrace.cli.settings import read_file, together
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownTopicError, did_you_mean
 from headrace.topics.journal import DurableLog
@@ -101,7 +101,7 @@ def common_options(*, from_environment: bool = False) -> Callable[[F], F]:
     def variable(name: str) -> str | None:
         return name if from_environment else None
 
-    options = (
+    return together(
         click.option(
             "--state-dir",
             metavar="DIR",
@@ -144,13 +144,6 @@ def common_options(*, from_environment: bool = False) -> Callable[[F], F]:
             help="Show the traceback of an error. [env HEADRACE_DEBUG]",
         ),
     )
-
-    def decorate(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
 
 
 def complete_topic(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -46,7 +46,7 @@ def start(places: Places, port: int) -> None:
     started = start_registry(_place(places), _options(places), port=port)
     _warn()
     note(f"the schema registry runs as process {started.pid}; stop it with 'headrace registry stop'")
-    click.echo(started.url)
+    click.echo(started.address)
 
 
 @registry.command("stop")
@@ -59,7 +59,9 @@ def stop(places: Places) -> None:
 
     directory = _place(places)
     stopped = stop_registry(directory)
-    said = f"no schema registry runs in '{directory}'" if stopped is None else f"the registry on {stopped.url} is gone"
+    said = (
+        f"no schema registry runs in '{directory}'" if stopped is None else f"the registry on {stopped.address} is gone"
+    )
     note(said)
 
 

@@ -20,22 +20,33 @@ _ENDINGS = ".json, .toml or .properties"
 _OPTIONS = ("bootstrap_servers", "extras", "log_dir", "state_dir")
 
 
-def settings_options(function: F) -> F:
-    """Adds ``--config`` and ``--set``."""
-    function = click.option(
-        "--set",
-        "assignments",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="A setting, such as commit.interval.ms=200 or spark.master='local[2,4]'. May be repeated.",
-    )(function)
-    return click.option(
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Returns one decorator for several, in the order in which they would stand above a command."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+settings_options = together(
+    click.option(
         "--config",
         "config_file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
         help=f"Settings by Kafka's dotted names or ours, as {_ENDINGS}; those of --set and of the environment win.",
-    )(function)
+    ),
+    click.option(
+        "--set",
+        "assignments",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A setting, such as commit.interval.ms=200 or spark.master='local[2,4]'. May be repeated.",
+    ),
+)
 
 
 def read_settings(

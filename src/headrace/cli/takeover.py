@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
@@ -12,27 +13,38 @@ from headrace.change.takeover.handing_back import HandBack, hand_back
 from headrace.change.takeover.taking_over import Takeover, examine, take_over
 from headrace.cli.places import Places, common_options
 from headrace.cli.printing import note, plural, print_table
-from headrace.cli.settings import read_settings, settings_options
+from headrace.cli.settings import read_settings, settings_options, together
 from headrace.cli.targets import load_config, load_topology
 from headrace.config import StreamsConfig
 from headrace.topics.consumer_group import GroupOffset, OffsetMetadata
 from headrace.topics.log import TopicPartition
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _WAIT_S = 60
 
-wait_option = click.option(
-    "--wait",
-    type=click.IntRange(min=0),
-    default=_WAIT_S,
-    metavar="SECONDS",
-    show_default=True,
-    help="How long members of the consumer group, and open transactions, are waited for.",
-)
+
+def _move_options(*, dry_run: str) -> Callable[[F], F]:
+    """Adds what both commands take; ``dry_run`` is the help for it."""
+    return together(
+        click.argument("application_id"),
+        click.argument("target", metavar="MODULE:BUILD"),
+        click.option(
+            "--wait",
+            type=click.IntRange(min=0),
+            default=_WAIT_S,
+            metavar="SECONDS",
+            show_default=True,
+            help="How long members of the consumer group, and open transactions, are waited for.",
+        ),
+        click.option("--dry-run", is_flag=True, help=dry_run),
+        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+        settings_options,
+        common_options(),
+    )
 
 
 @click.command()
-@click.argument("application_id")
-@click.argument("target", metavar="MODULE:BUILD")
 @click.option(
     "--describe",
     "description",
@@ -41,11 +53,7 @@ wait_option = click.option(
     help="What Topology.describe() prints in Java: it must be the same topology.",
 )
 @click.option("--lose", "lost", multiple=True, metavar="STORE", help="Begin with an empty store that has no changelog.")
-@wait_option
-@click.option("--dry-run", is_flag=True, help="Only check, and show what would be done.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@settings_options
-@common_options()
+@_move_options(dry_run="Only check, and show what would be done.")
 @click.pass_obj
 def takeover(
     places: Places,
@@ -98,13 +106,7 @@ def takeover(
 
 
 @click.command("hand-back")
-@click.argument("application_id")
-@click.argument("target", metavar="MODULE:BUILD")
-@wait_option
-@click.option("--dry-run", is_flag=True, help="Only check, and show what would be done; other instances are stopped.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@settings_options
-@common_options()
+@_move_options(dry_run="Only check, and show what would be done; other instances are stopped.")
 @click.pass_obj
 def hand_back_command(
     places: Places,

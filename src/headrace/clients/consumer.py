@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal
 
 from headrace.arguments import whole_number
 from headrace.clients.client import Client
@@ -12,12 +12,9 @@ from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, DeserializationError, TopicError, describe_value, did_you_mean
 from headrace.record import Headers
 from headrace.serdes import Serde
-from headrace.timestamps import ConsumedRecord
+from headrace.timestamps import ConsumedRecord, K, V
 from headrace.topics.log import Offsets, Raw
 from headrace.topics.tail import read_rounds
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 Start = Literal["earliest", "latest"]
 
@@ -46,62 +43,12 @@ class Consumer(Client, Generic[K, V]):
     >>> ages.close()
     """
 
-    @overload
-    def __init__(
-        self: Consumer[Any, Any],
-        config: StreamsConfig | Mapping[str, Any] | None,
-        topic: str,
-        *,
-        start: Start | int = "earliest",
-        partition: int | None = None,
-        follow: bool = False,
-        timeout: timedelta | None = None,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: Consumer[K, Any],
-        config: StreamsConfig | Mapping[str, Any] | None,
-        topic: str,
-        key_serde: Serde[K],
-        *,
-        start: Start | int = "earliest",
-        partition: int | None = None,
-        follow: bool = False,
-        timeout: timedelta | None = None,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: Consumer[Any, V],
-        config: StreamsConfig | Mapping[str, Any] | None,
-        topic: str,
-        key_serde: None = None,
-        *,
-        value_serde: Serde[V],
-        start: Start | int = "earliest",
-        partition: int | None = None,
-        follow: bool = False,
-        timeout: timedelta | None = None,
-    ) -> None: ...
-    @overload
     def __init__(
         self,
         config: StreamsConfig | Mapping[str, Any] | None,
         topic: str,
-        key_serde: Serde[K],
-        value_serde: Serde[V],
-        *,
-        start: Start | int = "earliest",
-        partition: int | None = None,
-        follow: bool = False,
-        timeout: timedelta | None = None,
-    ) -> None: ...
-
-    def __init__(
-        self,
-        config: StreamsConfig | Mapping[str, Any] | None,
-        topic: str,
-        key_serde: Serde[Any] | None = None,
-        value_serde: Serde[Any] | None = None,
+        key_serde: Serde[K] | None = None,
+        value_serde: Serde[V] | None = None,
         *,
         start: Start | int = "earliest",
         partition: int | None = None,

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic
 
 from headrace.arguments import whole_number
 from headrace.clients.client import Client
@@ -14,12 +14,10 @@ from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, TopicError
 from headrace.serdes import Serde
 from headrace.testing.checks import checked_headers
+from headrace.timestamps import K, V
 from headrace.topics.log import Output
 from headrace.topics.partitioner import default_partitioner
 from headrace.topics.spread import Sticky, spread
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 _GROUP = 1_000
 _LINGER_S = 0.1
@@ -43,50 +41,12 @@ class Producer(Client, Generic[K, V]):
     [('ada', 36), ('bob', 41)]
     """
 
-    @overload
-    def __init__(
-        self: Producer[Any, Any],
-        config: StreamsConfig | Mapping[str, Any] | None,
-        topic: str,
-        *,
-        partitions: int | None = None,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: Producer[K, Any],
-        config: StreamsConfig | Mapping[str, Any] | None,
-        topic: str,
-        key_serde: Serde[K],
-        *,
-        partitions: int | None = None,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: Producer[Any, V],
-        config: StreamsConfig | Mapping[str, Any] | None,
-        topic: str,
-        key_serde: None = None,
-        *,
-        value_serde: Serde[V],
-        partitions: int | None = None,
-    ) -> None: ...
-    @overload
     def __init__(
         self,
         config: StreamsConfig | Mapping[str, Any] | None,
         topic: str,
-        key_serde: Serde[K],
-        value_serde: Serde[V],
-        *,
-        partitions: int | None = None,
-    ) -> None: ...
-
-    def __init__(
-        self,
-        config: StreamsConfig | Mapping[str, Any] | None,
-        topic: str,
-        key_serde: Serde[Any] | None = None,
-        value_serde: Serde[Any] | None = None,
+        key_serde: Serde[K] | None = None,
+        value_serde: Serde[V] | None = None,
         *,
         partitions: int | None = None,
     ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from headrace import arguments
 from headrace.errors import TopologyError, describe_value
+from headrace.named_objects import find_partitioner
 from headrace.record import WithKey
 from headrace.signatures import count_of, deferred, describe_function, parameters_of, takes
 
@@ -45,6 +47,17 @@ def check_function(
             f"{parameters_of(function)}; {remedy or 'give it these parameters'}"
         )
         raise TopologyError(message)
+
+
+def check_partitioner(
+    where: str, argument: str, partitioner: Callable[..., Any] | str | None
+) -> Callable[..., Any] | None:
+    """Returns the partitioner, or the one that a text names; raises unless it can be called as one."""
+    if isinstance(partitioner, str):
+        partitioner = find_partitioner(f"{where}: {argument}", partitioner)
+    if partitioner is not None:
+        check_function(where, argument, partitioner, "(topic, key, value, partitions)")
+    return partitioner
 
 
 def check_initializer(where: str, initializer: Any) -> None:

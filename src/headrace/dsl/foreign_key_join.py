@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from headrace.dsl.checks import check_partitioner
 from headrace.dsl.graph import NodeId, Process, Sink, StreamSource
 from headrace.dsl.materialized import Materialized
 from headrace.dsl.options import Consumed, TableJoined
@@ -46,6 +47,11 @@ class ByKeyAlone:
         return only
 
 
+def _by_key_alone(argument: str, partitioner: Callable[..., Any] | str | None) -> ByKeyAlone | None:
+    found = check_partitioner("TableJoined", argument, partitioner)
+    return None if found is None else ByKeyAlone(found)
+
+
 def join_on_foreign_key(
     table: KTable[Any, Any],
     other: KTable[Any, Any],
@@ -72,7 +78,7 @@ def join_on_foreign_key(
             foreign_key, left, foreign_serde, f"{topic}-fk", table._value_serde, f"{topic}-vh"
         ),
     )
-    by_foreign_key = None if joined.other_partitioner is None else ByKeyAlone(joined.other_partitioner)
+    by_foreign_key = _by_key_alone("other_partitioner", joined.other_partitioner)
     question = _Crossing(table, topic, foreign_serde, subscriptions, by_foreign_key)
     asked = question.sink(names.suffixed(name, "-subscription-registration-sink", "KTABLE-SINK-"), send)
     source = question.source(names.suffixed(name, "-subscription-registration-source", "KTABLE-SOURCE-"), asked)
@@ -104,7 +110,7 @@ def join_on_foreign_key(
 
     response_topic = names.suffixed(name, "-subscription-response", "KTABLE-FK-JOIN-SUBSCRIPTION-RESPONSE-") + "-topic"
     responses = SubscriptionResponseSerde(other._value_serde)
-    back = response_partitioner if joined.partitioner is None else ByKeyAlone(joined.partitioner)
+    back = _by_key_alone("partitioner", joined.partitioner) or response_partitioner
     response = _Crossing(table, response_topic, key_serde, responses, back)
     answered = response.sink(names.suffixed(name, "-subscription-response-sink", "KTABLE-SINK-"), answer, update)
     returned = response.source(names.suffixed(name, "-subscription-response-source", "KTABLE-SOURCE-"), answered)

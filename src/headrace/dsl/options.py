@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Any, ClassVar, Generic, TypeVar
 
 from headrace.dsl import hints
-from headrace.dsl.checks import check_function, check_serde
+from headrace.dsl.checks import check_function, check_partitioner, check_serde
 from headrace.dsl.naming import checked
 from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
@@ -24,6 +24,11 @@ from headrace.topology.offset_reset import AutoOffsetReset
 K = TypeVar("K")
 V = TypeVar("V")
 VO = TypeVar("VO")
+
+
+def _put_partitioner(option: Produced[Any, Any] | Repartitioned[Any, Any] | TableJoined[Any, Any], field: str) -> None:
+    found = check_partitioner(type(option).__name__, field, getattr(option, field))
+    object.__setattr__(option, field, found)
 
 
 @dataclass(frozen=True)
@@ -73,16 +78,18 @@ class Produced(Hinting, Generic[K, V], metaclass=OptionType):
     """Serde of the keys; None: the stream's, else the application's default."""
     value_serde: Serde[V] | None = None
     """Serde of the values; None: the stream's, else the application's default."""
-    partitioner: Callable[..., Any] | None = None
-    """(topic, key, value, partitions) -> a partition, several, or None for the default, which hashes the key."""
+    partitioner: Callable[..., Any] | str | None = None
+    """(topic, key, value, partitions) -> a partition, several, or None for the default, which hashes the key.
+
+    A text names one: ``module:Name``, or Kafka's ``DefaultPartitioner``.
+    """
     name: str | None = None
     """Name of the sink node."""
 
     def __post_init__(self) -> None:
         check_serde("Produced", "key_serde", self.key_serde)
         check_serde("Produced", "value_serde", self.value_serde)
-        if self.partitioner is not None:
-            check_function("Produced", "partitioner", self.partitioner, "(topic, key, value, partitions)")
+        _put_partitioner(self, "partitioner")
         checked(self.name, "Produced")
 
 
@@ -164,16 +171,15 @@ class TableJoined(Hinting, Generic[K, VO], metaclass=OptionType):
 
     name: str | None = None
     """Prefix of the names of all nodes, topics and the store of the join."""
-    partitioner: Callable[..., Any] | None = None
+    partitioner: Callable[..., Any] | str | None = None
     """Partitions by the left table's key; the value it gets is None."""
-    other_partitioner: Callable[..., Any] | None = None
+    other_partitioner: Callable[..., Any] | str | None = None
     """Partitions by the foreign key; the value it gets is None."""
 
     def __post_init__(self) -> None:
         checked(self.name, "TableJoined")
-        for field in ("partitioner", "other_partitioner"):
-            if getattr(self, field) is not None:
-                check_function("TableJoined", field, getattr(self, field), "(topic, key, value, partitions)")
+        _put_partitioner(self, "partitioner")
+        _put_partitioner(self, "other_partitioner")
 
 
 @dataclass(frozen=True)
@@ -194,8 +200,11 @@ class Repartitioned(Hinting, Generic[K, V], metaclass=OptionType):
     """Serde of the values."""
     partitions: int | None = None
     """Number of partitions; None: as many as the stream has, or its partner in a join."""
-    partitioner: Callable[..., Any] | None = None
-    """(topic, key, value, partitions) -> a partition, or None for the default, which hashes the key."""
+    partitioner: Callable[..., Any] | str | None = None
+    """(topic, key, value, partitions) -> a partition, or None for the default, which hashes the key.
+
+    A text names one, as in ``Produced``.
+    """
 
     def __post_init__(self) -> None:
         given: object = self.name
@@ -206,8 +215,7 @@ class Repartitioned(Hinting, Generic[K, V], metaclass=OptionType):
         if self.partitions is not None and (not isinstance(self.partitions, int) or self.partitions < 1):
             message = f"Repartitioned: partitions must be an int of at least 1; found {describe_value(self.partitions)}"
             raise TopologyError(message)
-        if self.partitioner is not None:
-            check_function("Repartitioned", "partitioner", self.partitioner, "(topic, key, value, partitions)")
+        _put_partitioner(self, "partitioner")
 
 
 @dataclass(frozen=True, slots=True)

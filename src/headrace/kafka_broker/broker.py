@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import subprocess
-import time
 import uuid
 from base64 import urlsafe_b64encode
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from headrace.detached import end, is_running, last_lines, launch
-from headrace.errors import LockError, LogError, StreamsError
+from headrace.detached import Server, Service, last_lines
+from headrace.errors import LogError, StreamsError
 from headrace.kafka_broker.jars import kafka_jars
 from headrace.spark.java import find_java
 from headrace.topics.kafka import KafkaLog
 
 _HOST = "127.0.0.1"
-_START_TIMEOUT_S = 90.0
-_STOP_TIMEOUT_S = 30.0
-_STEP_S = 0.1
 _JVM = ("-Xmx256m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 # One node that is its own controller, with internal topics of one partition, and no waiting for others. As in the
@@ -58,27 +52,15 @@ num.recovery.threads.per.data.dir=1
 {more}"""
 
 
-@dataclass(frozen=True)
-class Broker:
-    """A broker that runs."""
-
-    bootstrap_servers: str
-    pid: int
-    directory: str
+_BROKER = Service("broker", "headrace kafka", file="broker.json", start_timeout_s=90, stop_timeout_s=30)
 
 
-def start_broker(directory: Path, *, port: int = 0, settings: dict[str, str] | None = None) -> Broker:
+def start_broker(directory: Path, *, port: int = 0, settings: dict[str, str] | None = None) -> Server:
     """Starts a broker that keeps its topics in a directory; returns once it answers.
 
     ``port`` 0 takes a free one; ``settings`` are added to ``server.properties``. It outlives this process.
     """
-    running = find_broker(directory)
-    if running is not None:
-        message = (
-            f"a broker runs in '{directory}' already, as process {running.pid} on {running.bootstrap_servers}; use "
-            "it, or stop it with 'headrace kafka stop'"
-        )
-        raise LockError(message)
+    _BROKER.check_none_runs(directory)
     directory = directory.expanduser().resolve()
     java = find_java().home / "bin" / "java"
     command = [str(java), *_JVM, "-cp", f"{kafka_jars(java)}/*"]
@@ -95,44 +77,22 @@ def start_broker(directory: Path, *, port: int = 0, settings: dict[str, str] | N
         ),
         encoding="utf-8",
     )
-    output = directory / "broker.log"
     if not (directory / "data" / "meta.properties").exists():
         _format(command, properties)
-    broker = Broker(f"{_HOST}:{port}", launch([*command, "kafka.Kafka", str(properties)], output), str(directory))
-    (directory / "broker.json").write_text(json.dumps(asdict(broker)), encoding="utf-8")
-    try:
-        _wait(broker, output)
-    except BaseException:
-        stop_broker(directory)
-        raise
-    return broker
+    command += ["kafka.Kafka", str(properties)]
+    address = f"{_HOST}:{port}"
+    return _BROKER.start(
+        command,
+        directory,
+        f"kafka.Kafka {properties}",
+        directory / "broker.log",
+        lambda: address if _answers(address) else None,
+    )
 
 
-def stop_broker(directory: Path) -> Broker | None:
+def stop_broker(directory: Path) -> Server | None:
     """Stops the broker of a directory and waits until it is gone; None if there was none."""
-    broker = find_broker(directory)
-    if broker is None:
-        return None
-    end(broker.pid, _words(broker), patience_s=_STOP_TIMEOUT_S)
-    (Path(broker.directory) / "broker.json").unlink(missing_ok=True)
-    return broker
-
-
-def find_broker(directory: Path) -> Broker | None:
-    """Returns the broker that runs in a directory."""
-    try:
-        broker = Broker(**json.loads((directory / "broker.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-    return broker if _is_ours(broker) else None
-
-
-def _is_ours(broker: Broker) -> bool:
-    return is_running(broker.pid, _words(broker))
-
-
-def _words(broker: Broker) -> str:
-    return f"kafka.Kafka {broker.directory}"
+    return _BROKER.stop(directory)
 
 
 def _format(command: list[str], properties: Path) -> None:
@@ -150,27 +110,16 @@ def _format(command: list[str], properties: Path) -> None:
         raise LogError(message)
 
 
-def _wait(broker: Broker, output: Path) -> None:
-    deadline = time.monotonic() + _START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        time.sleep(_STEP_S)
-        if _listens(broker.bootstrap_servers):
-            with contextlib.suppress(StreamsError), KafkaLog(broker.bootstrap_servers) as log:
-                log.topics()
-                return
-        if not _is_ours(broker):
-            said = last_lines(output.read_text(encoding="utf-8", errors="replace"))
-            message = f"the broker ended while it was starting: {said}"
-            raise LogError(message)
-    message = f"the broker did not answer within {_START_TIMEOUT_S:.0f} s; see '{output}'"
-    raise LogError(message)
-
-
-def _listens(address: str) -> bool:
-    host, _, port = address.rpartition(":")
+def _answers(address: str) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
-        return probe.connect_ex((host, int(port))) == 0
+        # Before the client is asked, which would complain about a broker that does not listen yet.
+        if probe.connect_ex((_HOST, int(address.rpartition(":")[2]))) != 0:
+            return False
+    with contextlib.suppress(StreamsError), KafkaLog(address) as log:
+        log.topics()
+        return True
+    return False
 
 
 def _free_port() -> int:

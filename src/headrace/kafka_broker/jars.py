@@ -17,44 +17,21 @@ _SCALA = "2.13"
 
 # Of the names and checksums of all jars, in their order: a repository that sends something else is refused.
 _DIGEST = "7a7aa131316512e6f33c34f6f78e4968b67bacd4744701603fba4db36e233a31"
-_TOOLS_DIGEST = "47225de378a2aa206153b576303a28ef04e07aaf45f88efc1e9d0be8a73adce8"
-_STREAMS_DIGEST = "a9732581f92ce1f47fa9a7fab2b73a5d83400d3aa9298e166f4d0fd8f8e75d80"
-_CONNECT_DIGEST = "8f4c90a880cd75726cf59025dc5a0108955b2b5493f27c9bd5828346b20cde9d"
-_CONNECT_FILE_DIGEST = "41167dae93cf6a2f6dfdb13f3af29ed25f8e273aa2905c3e598d9c7a8fa33fb2"
 _FETCH_TIMEOUT_S = 600.0
 
 
 def kafka_jars(java: Path) -> Path:
     """Returns the directory with the broker's jars. The first call needs the network, later ones do not."""
-    return _kept(java, f"kafka-{KAFKA_VERSION}", f"kafka_{_SCALA}", _DIGEST)
+    return kept_jars(java, "kafka", f"kafka_{_SCALA}", _DIGEST)
 
 
-def tools_jars(java: Path) -> Path:
-    """Returns the directory with Kafka's command-line tools, which run with the broker's jars beside them."""
-    return _kept(java, f"kafka-tools-{KAFKA_VERSION}", "kafka-tools", _TOOLS_DIGEST, "-notransitive")
-
-
-def streams_jars(java: Path) -> Path:
-    """Returns the directory with Kafka Streams itself, whose classes need the broker's jars beside them."""
-    return _kept(java, f"kafka-streams-{KAFKA_VERSION}", "kafka-streams", _STREAMS_DIGEST, "-notransitive")
-
-
-def connect_jars(java: Path) -> Path:
-    """Returns the directory with a worker of Kafka Connect, without connectors."""
-    return _kept(java, f"kafka-connect-{KAFKA_VERSION}", "connect-runtime", _CONNECT_DIGEST)
-
-
-def connect_file_jars(java: Path) -> Path:
-    """Returns the directory with the connectors that read and write files."""
-    return _kept(java, f"kafka-connect-file-{KAFKA_VERSION}", "connect-file", _CONNECT_FILE_DIGEST, "-notransitive")
-
-
-def _kept(java: Path, name: str, artifact: str, digest: str, *options: str) -> Path:
+def kept_jars(java: Path, name: str, artifact: str, digest: str, *options: str) -> Path:
+    """Returns the directory with an artifact of Kafka's and what it needs; ``options`` are those of the manager."""
     cache = cache_directory()
     if cache is None:
         message = "the broker's jars need a directory to be kept in; set HEADRACE_CACHE_DIR to one that is yours"
         raise LogError(message)
-    jars = cache / name
+    jars = cache / f"{name}-{KAFKA_VERSION}"
     if not jars.is_dir():
         with tempfile.TemporaryDirectory(prefix="kafka-", dir=cache) as work:
             fetched = Path(work) / "jars"

@@ -149,19 +149,12 @@ class Node(Protocol):
         ...
 
 
-class MadeHere(Protocol):
-    """A function that travels as what it is made of, and is made once where it runs.
-
-    Calling it works as well; the function that it makes saves a call per record.
-    """
-
-    def made_function(self) -> Callable[..., Any]:
-        """Returns the function itself."""
-        ...
-
-
 def with_made_functions(operation: Operation) -> Operation:
-    """Returns the operation with the functions that are made where they run."""
+    """Returns the operation with the functions that are made where they run.
+
+    An object with the method ``made_function`` travels as what the function is made of. Calling it works as well; the
+    function that it makes saves a call per record.
+    """
     given = {field.name: getattr(operation, field.name) for field in fields(operation)}
     made = {name: function for name, value in given.items() if (function := _made(value)) is not None}
     return replace(operation, **made) if made else operation

@@ -13,7 +13,7 @@ from headrace.runtime.global_task import make_global_task
 from headrace.state import StoreBuilder
 from headrace.state.changes import Changes
 from headrace.state.overlay import OverlayEngine
-from headrace.topics.log import Raw, TopicLog
+from headrace.topics.log import Raw, ReadableLog
 from headrace.topology.topology import Topology
 
 WHOLE = -1
@@ -23,7 +23,7 @@ WHOLE = -1
 class GlobalFeed:
     """The task that keeps the global stores of a replica."""
 
-    def __init__(self, topology: Topology, config: StreamsConfig, log: TopicLog, replica: Replica) -> None:
+    def __init__(self, topology: Topology, config: StreamsConfig, log: ReadableLog, replica: Replica) -> None:
         self._host = _Host(topology, config, log, replica)
         made = make_global_task(topology, config, self._host)
         assert made is not None, "only topologies with global stores get here"
@@ -56,7 +56,7 @@ class GlobalFeed:
 class _Host:
     """Host of the task of global stores."""
 
-    def __init__(self, topology: Topology, config: StreamsConfig, log: TopicLog, replica: Replica) -> None:
+    def __init__(self, topology: Topology, config: StreamsConfig, log: ReadableLog, replica: Replica) -> None:
         self._topology, self._config, self._log, self._replica = topology, config, log, replica
         self.global_stores: Mapping[str, Any] = {}
 

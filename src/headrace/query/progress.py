@@ -19,6 +19,18 @@ class _Candidate:
     hops: int
 
 
+class NoProgress:
+    """The progress behind a topic that no application is waited for: everything that is in it counts."""
+
+    batch_id = -1
+
+    def __init__(self) -> None:
+        self.positions: Offsets = {}
+
+    def look(self) -> Position:
+        return Position()
+
+
 class Progress:
     """Tells the position that all changelogs have reached.
 
@@ -41,9 +53,7 @@ class Progress:
         """Returns the position: a reader that then asks for the ends of the changelogs and reads up to there has it."""
         last = self._log.last_batch(self._application)
         self.batch_id = -1 if last is None else last.batch_id
-        # Where tasks commit apart, only what is recorded with a whole batch is everywhere.
-        recorded = getattr(self._log, "batch_positions", self._log.positions)
-        self.positions = recorded(self._application)
+        self.positions = self._log.positions(self._application)
         found = Position.consumed({target: at for target, at in self.positions.items() if target[0] not in self._edges})
         if not self._edges:
             return found

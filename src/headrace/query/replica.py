@@ -151,11 +151,6 @@ class Replica:
             overlay = OverlayEngine(self.engine(part))
             self._writers[part] = overlay, self.build(self._stores[part[0]], overlay)
 
-    def start_over(self, part: Part, offset: int) -> None:
-        """Forgets what is there of a part, and begins again at an offset."""
-        self.forget(part)
-        self.hold(part, offset)
-
     def forget(self, part: Part) -> None:
         """Gives a part up."""
         if part in self.state.parts:

@@ -15,7 +15,7 @@ from headrace.errors import OffsetOutOfRangeError, UnknownTopicError
 from headrace.query.global_feed import GlobalFeed
 from headrace.query.metadata import LagInfo
 from headrace.query.position import Position
-from headrace.query.progress import Progress
+from headrace.query.progress import NoProgress, Progress
 from headrace.query.replica import PartState, Replica, probe_of
 from headrace.query.stores import Part, ViewedStore
 from headrace.topics.log import Offsets, Raw, TopicLog, TopicPartition
@@ -37,28 +37,34 @@ def wall_clock_ms() -> int:
 
 
 class Tail:
-    """A replica and the changelogs that it follows. One thread steps; ``parts`` are what it is to keep."""
+    """A replica and the changelogs that it follows. One thread steps; ``parts`` are what it is to keep.
+
+    With a ``topology`` they are read as far as its application has committed; without one each is a topic, which is
+    read to its end. ``adapt`` gets the records of a partition as they are read, and returns those to be kept.
+    """
 
     def __init__(
         self,
-        topology: Topology,
+        topology: Topology | None,
         config: StreamsConfig,
         log: TopicLog,
         stores: Mapping[str, ViewedStore],
         directory: Path,
         *,
+        adapt: Callable[[int, list[Raw]], list[Raw]] | None = None,
         clock: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self._log = log
+        self._adapt = adapt
         self._stores = stores
         self._clock = clock
         self.partitions = {store.topic: log.partitions_of(store.topic) for store in stores.values()}
         """How many partitions each topic has."""
         total = sum(self.partitions[store.topic] for store in stores.values())
         self.replica = Replica(directory, stores, config, parts=total)
-        self._progress = Progress(topology, config.application_id, log)
+        self._progress = NoProgress() if topology is None else Progress(topology, config.application_id, log)
         self._globals: GlobalFeed | None = None
-        if topology.global_stores:
+        if topology is not None and topology.global_stores:
             self._globals = GlobalFeed(topology, config, log, self.replica)
         self._is_orphaned = False
         self._wanted: list[Part] = []
@@ -114,8 +120,7 @@ class Tail:
                 return
 
     def _topic_ids(self) -> dict[str, str]:
-        find: Callable[[str], str] | None = getattr(self._log, "topic_id", None)
-        return {} if find is None else {topic: find(topic) for topic in self.partitions}
+        return {topic: self._log.topic_id(topic) for topic in self.partitions}
 
     def _have_changed(self) -> bool:
         """Tells whether topics are others than those that were read; notes which ones they are."""
@@ -127,7 +132,7 @@ class Tail:
     def _is_same(self, part: Part, probe: tuple[int, int]) -> bool:
         topic, partition = self._target(part)
         try:
-            found = self._log.read(topic, partition, probe[0], probe[0] + 1, max_records=1)
+            found = self._read_log(topic, partition, probe[0], probe[0] + 1, 1)
         except OffsetOutOfRangeError as error:
             # Removed by retention, or never there.
             return probe[0] < error.begin
@@ -223,13 +228,17 @@ class Tail:
         topic, partition = self._target(part)
         found: list[Raw] = []
         while start < end and len(found) < limit:
-            more = self._log.read(topic, partition, start, end, max_records=limit - len(found))
+            more = self._read_log(topic, partition, start, end, limit - len(found))
             if not more:
                 # Compaction has removed the rest.
                 return found, end
             found += more
             start = more[-1][0] + 1
         return found, start
+
+    def _read_log(self, topic: str, partition: int, start: int, stop: int, max_records: int) -> list[Raw]:
+        found = self._log.read(topic, partition, start, stop, max_records=max_records)
+        return found if self._adapt is None else self._adapt(partition, found)
 
     def _apply(
         self, records: Mapping[Part, list[Raw]], states: Mapping[Part, PartState], position: Position | None

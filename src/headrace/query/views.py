@@ -158,14 +158,6 @@ class Views:
             finally:
                 self._waiters -= 1
 
-    def wait_until_ready(self, timeout: timedelta) -> None:
-        """Waits until the stores are where their changelogs were; raises if it takes too long."""
-        if not self._tail.is_ready() and not self.wait_until(self._tail.is_ready, timeout):
-            self._check_failure()
-            lag = sum(each.offset_lag for several in self.lags().values() for each in several.values())
-            message = f"the views are being built, {lag} changes are still to be read; ask again"
-            raise StreamsRebalancingError(message)
-
     def wait_for(self, position: Position, timeout: timedelta) -> bool:
         """Waits until everything that follows from a position is here; False when the time is over."""
         return self.position.covers(position) or self.wait_until(lambda: self.position.covers(position), timeout)

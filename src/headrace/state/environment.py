@@ -28,9 +28,6 @@ DISK_ENGINES: tuple[DiskEngine, ...] = ("lmdb", "rocksdb")
 SNAPSHOT_IS_OVER = "what was read is over: its iterator, or its store, is closed; ask again"
 SNAPSHOT_ONLY_READS = "a view only reads; what a store keeps is changed by the processors of its topology"
 
-_MAP_SIZE_WITH_READERS = 1 << 38
-_MAX_READERS = 1024
-
 
 class Snapshot(Protocol):
     """Engines of an environment that only read, all of them at the same moment: that of the last ``begin``."""
@@ -132,13 +129,8 @@ def open_store(kind: Kind, directory: str | PathLike[str], config: StreamsConfig
     return MemoryEnvironment()
 
 
-def open_environment(
-    kind: DiskEngine, directory: str | PathLike[str], config: StreamsConfig, *, with_readers: bool = False
-) -> Environment:
+def open_environment(kind: DiskEngine, directory: str | PathLike[str], config: StreamsConfig) -> Environment:
     """Opens the environment in a directory, with the application's settings.
-
-    ``with_readers`` is for those who read snapshots while they write: LMDB's map cannot grow meanwhile, so it is
-    large from the start.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory:
@@ -153,8 +145,6 @@ def open_environment(
     # Loaded only by those who keep stores on disk.
     from headrace.state.disk import LmdbEnvironment
 
-    if with_readers:
-        return LmdbEnvironment(directory, map_size=_MAP_SIZE_WITH_READERS, max_readers=_MAX_READERS)
     return LmdbEnvironment(directory)
 
 

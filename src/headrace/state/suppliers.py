@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from headrace.errors import TopologyError, describe_value
@@ -96,10 +96,6 @@ class WindowSupplier(StoreSupplier):
     def retention_ms_or_none(self) -> int | None:
         return self.retention_ms
 
-    def with_time_index(self) -> WindowSupplier:
-        """Returns this supplier for a store whose rows lie in the order of time."""
-        return replace(self, time_index=True)
-
 
 @dataclass(frozen=True, slots=True)
 class SessionSupplier(StoreSupplier):
@@ -119,10 +115,6 @@ class SessionSupplier(StoreSupplier):
     @property
     def retention_ms_or_none(self) -> int | None:
         return self.retention_ms
-
-    def with_time_index(self) -> SessionSupplier:
-        """Returns this supplier for a store whose rows lie in the order of time."""
-        return replace(self, time_index=True)
 
 
 @dataclass(frozen=True, slots=True)

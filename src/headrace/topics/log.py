@@ -58,19 +58,8 @@ class Committed:
         return sum(end - first for first, end in self.written.values())
 
 
-class TopicLog(Protocol):
-    """A log of topics, for several processes at once. A handle pickles, and opens the log anew where it arrives."""
-
-    def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int = 1,
-        replicas: int | None = None,
-        configs: Mapping[str, object] | None = None,
-    ) -> Topic:
-        """Makes a topic; ``replicas`` are for a log that has them."""
-        ...
+class ReadableLog(Protocol):
+    """Topics and their records, as those see them who only read."""
 
     def topics(self) -> list[str]: ...
     def describe_topic(self, name: str) -> Topic: ...
@@ -79,22 +68,12 @@ class TopicLog(Protocol):
         """Returns what tells a topic from one of the same name that was deleted before."""
         ...
 
-    def delete_topic(self, name: str) -> None: ...
-
-    def grow_topic(self, name: str, partitions: int) -> None:
-        """Gives a topic so many partitions; nothing happens if it has them. It can never have fewer again."""
-        ...
-
     def partition_counts(self) -> dict[str, int]:
         """Returns all topics in their order, and how many partitions each has."""
         ...
 
     def partitions_of(self, topic: str) -> int:
         """Returns how many partitions a topic has, as it was known some seconds ago: for those who ask often."""
-        ...
-
-    def append(self, topic: str, records: Iterable[Output]) -> Written:
-        """Writes records and returns once they are acknowledged."""
         ...
 
     def read(
@@ -135,12 +114,37 @@ class TopicLog(Protocol):
         """Returns about how many bytes a record of each partition has."""
         ...
 
-    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
-        """Forgets what lies before the offsets."""
-        ...
-
     def wait_for_data(self, positions: Mapping[TopicPartition, int], timeout: timedelta) -> bool:
         """Waits until a partition has something at its position or behind; False when the time is over."""
+        ...
+
+
+class TopicLog(ReadableLog, Protocol):
+    """A log of topics, for several processes at once. A handle pickles, and opens the log anew where it arrives."""
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replicas: int | None = None,
+        configs: Mapping[str, object] | None = None,
+    ) -> Topic:
+        """Makes a topic; ``replicas`` are for a log that has them."""
+        ...
+
+    def delete_topic(self, name: str) -> None: ...
+
+    def grow_topic(self, name: str, partitions: int) -> None:
+        """Gives a topic so many partitions; nothing happens if it has them. It can never have fewer again."""
+        ...
+
+    def append(self, topic: str, records: Iterable[Output]) -> Written:
+        """Writes records and returns once they are acknowledged."""
+        ...
+
+    def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
+        """Forgets what lies before the offsets."""
         ...
 
     def applications(self) -> list[str]:

@@ -6,14 +6,14 @@ import heapq
 from collections.abc import Iterator
 from datetime import timedelta
 
-from headrace.topics.log import Offsets, Raw, TopicLog
+from headrace.topics.log import Offsets, Raw, ReadableLog
 
 _CHUNK = 5_000
 _LOOK_EVERY = timedelta(seconds=1)
 
 
 def read_rounds(
-    log: TopicLog, positions: Offsets, *, follow: bool = False, timeout: timedelta | None = None
+    log: ReadableLog, positions: Offsets, *, follow: bool = False, timeout: timedelta | None = None
 ) -> Iterator[Iterator[tuple[int, Raw]]]:
     """Yields what is there as pairs of partition and record; then, to those who follow, what has come since.
 
@@ -28,7 +28,7 @@ def read_rounds(
             return
 
 
-def _wait(log: TopicLog, positions: Offsets, timeout: timedelta | None) -> bool:
+def _wait(log: ReadableLog, positions: Offsets, timeout: timedelta | None) -> bool:
     # In short waits, so that Ctrl-C is heard.
     while not log.wait_for_data(positions, _LOOK_EVERY if timeout is None else min(timeout, _LOOK_EVERY)):
         if timeout is not None:
@@ -38,7 +38,7 @@ def _wait(log: TopicLog, positions: Offsets, timeout: timedelta | None) -> bool:
     return True
 
 
-def merge_partitions(log: TopicLog, positions: Offsets, ends: Offsets) -> Iterator[tuple[int, Raw]]:
+def merge_partitions(log: ReadableLog, positions: Offsets, ends: Offsets) -> Iterator[tuple[int, Raw]]:
     """Yields the records from positions to ends, by their timestamps, each with its partition."""
 
     def numbered(name: str, partition: int) -> Iterator[tuple[int, Raw]]:
@@ -51,7 +51,7 @@ def merge_partitions(log: TopicLog, positions: Offsets, ends: Offsets) -> Iterat
     return heapq.merge(*partitions, key=lambda record: record[1][1])
 
 
-def _read_partition(log: TopicLog, name: str, partition: int, start: int, end: int) -> Iterator[Raw]:
+def _read_partition(log: ReadableLog, name: str, partition: int, start: int, end: int) -> Iterator[Raw]:
     # An offset that the log does not have is refused there, also when nothing is to be read.
     while records := log.read(name, partition, start, max(start, end), max_records=_CHUNK):
         yield from records

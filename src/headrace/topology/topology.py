@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from headrace.config import StreamsConfig
+from headrace.named_objects import find_partitioner
 from headrace.processor import FixedKeyProcessorSupplier, ProcessorSupplier, TopicNameExtractor
 from headrace.serdes import Serde
 from headrace.state import StoreBuilder
@@ -113,12 +114,13 @@ class Topology(GraphWriter):
         *parents: str,
         key_serde: Serde[Any] | None = None,
         value_serde: Serde[Any] | None = None,
-        partitioner: Partitioner | None = None,
+        partitioner: Partitioner | str | None = None,
     ) -> Topology:
         """Adds a sink that writes the records of its parents to a topic.
 
         Instead of a topic it takes a function ``(key, value, context) -> topic`` that chooses one for each record. The
-        partition comes from the key, as in Kafka, or from ``partitioner(topic, key, value, partitions)``.
+        partition comes from the key, as in Kafka, or from ``partitioner(topic, key, value, partitions)``, which can
+        also be named as ``module:Name``.
 
         >>> def by_key(key, value, context):
         ...     return f"out-{key}"
@@ -131,6 +133,8 @@ class Topology(GraphWriter):
         checked = self._check_parents(where, name, parents)
         check_serde(where, "key serde", key_serde)
         check_serde(where, "value serde", value_serde)
+        if isinstance(partitioner, str):
+            partitioner = find_partitioner(f"{where}: the partitioner", partitioner)
         check_function(where, "partitioner", partitioner, "(topic, key, value, partitions)")
         fixed, extractor = (topic, None) if isinstance(topic, str) else (None, topic)
         self._put(SinkNode(name, checked, fixed, extractor, key_serde, value_serde, partitioner))

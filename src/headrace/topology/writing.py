@@ -116,7 +116,7 @@ class GraphWriter(Graph):
             quiet, source.name, processor, topic, reprocess_on_restore=reprocess_on_restore
         )
 
-    def add_internal_topic(self, name: str, partitions: int | None = None, *, enforce: bool | None = None) -> None:
+    def add_internal_topic(self, name: str, partitions: int | None = None) -> None:
         """Declares a topic as internal; a number of partitions that was asked for is kept whatever happens."""
         where = f"internal topic '{name}'"
         check_topic(where, name)
@@ -125,8 +125,7 @@ class GraphWriter(Graph):
         ):
             found = f"found {describe_value(partitions)}"
             raise invalid(where, "the number of partitions must be at least 1", found, "pass a positive integer")
-        enforced = partitions is not None if enforce is None else enforce
-        self._internal_topics[name] = InternalTopic(name, partitions, enforced)
+        self._internal_topics[name] = InternalTopic(name, partitions, enforced=partitions is not None)
 
     def copartition(self, source_names: Iterable[str]) -> None:
         """Demands that the topics of these sources have equally many partitions."""

@@ -9,7 +9,7 @@ from headrace.errors import OffsetOutOfRangeError, UnknownTopicError, did_you_me
 from headrace.query.http.errors import RequestError, bad_request
 from headrace.query.http.values import to_json
 from headrace.serdes import Serde, Serdes
-from headrace.topics.log import Raw, TopicLog
+from headrace.topics.log import Raw, ReadableLog
 
 SERDES: Mapping[str, Serde[Any]] = {
     "string": Serdes.string(),
@@ -48,7 +48,7 @@ class KnownTopics(Protocol):
 class Browser:
     """Looks into topics."""
 
-    def __init__(self, known: KnownTopics, log: Callable[[], TopicLog]) -> None:
+    def __init__(self, known: KnownTopics, log: Callable[[], ReadableLog]) -> None:
         self._known = known
         self._log = log
 
@@ -108,7 +108,7 @@ class Browser:
 
     def _start(
         self,
-        log: TopicLog,
+        log: ReadableLog,
         target: tuple[str, int],
         offset: int | None,
         time_ms: int | None,

@@ -5,45 +5,27 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
+from headrace.metrics.recording import BatchFigures
 from headrace.topics.log import TopicPartition
 
 _POINTS = 900
 _BATCHES = 300
-
-
-class BatchFacts(Protocol):
-    """Facts about a micro-batch in the history."""
-
-    @property
-    def batch_id(self) -> int: ...
-    @property
-    def records_in(self) -> int: ...
-    @property
-    def records_out(self) -> int: ...
-    @property
-    def duration_ms(self) -> float: ...
-    @property
-    def lag(self) -> int: ...
-    @property
-    def state_rows(self) -> int: ...
-    @property
-    def phases(self) -> Mapping[str, float]: ...
+_RATE_MS = 10_000
 
 
 class History:
     """Rings of what was seen; written by the engine's thread and the recorder, read by requests.
 
-    ``rate`` looks back over ``window_ms``, so one long batch does not make it jump.
+    ``rate`` looks back over some seconds, so one long batch does not make it jump.
     """
 
-    def __init__(self, *, points: int = _POINTS, batches: int = _BATCHES) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._points: deque[dict[str, int]] = deque(maxlen=points)
-        self._batches: deque[dict[str, Any]] = deque(maxlen=batches)
+        self._points: deque[dict[str, int]] = deque(maxlen=_POINTS)
+        self._batches: deque[dict[str, Any]] = deque(maxlen=_BATCHES)
         self._lags: dict[TopicPartition, deque[tuple[int, int]]] = {}
-        self._capacity = points
         self.records_in = 0
         self.records_out = 0
         self.lag = 0
@@ -51,7 +33,7 @@ class History:
         self.last_batch_ms: int | None = None
         self.last_input_ms: int | None = None
 
-    def add_batch(self, batch: BatchFacts, at_ms: int) -> None:
+    def add_batch(self, batch: BatchFigures, at_ms: int) -> None:
         """Keeps a micro-batch that was committed."""
         with self._lock:
             self.records_in += batch.records_in
@@ -92,14 +74,14 @@ class History:
         with self._lock:
             self.lag = sum(lags.values())
             for target, lag in lags.items():
-                self._lags.setdefault(target, deque(maxlen=self._capacity)).append((at_ms, lag))
+                self._lags.setdefault(target, deque(maxlen=_POINTS)).append((at_ms, lag))
 
     def lags(self) -> dict[TopicPartition, int]:
         """Returns how many records waited in each partition when it was looked at last."""
         with self._lock:
             return {target: points[-1][1] for target, points in self._lags.items() if points}
 
-    def rate(self, name: str, *, window_ms: int = 10_000) -> float:
+    def rate(self, name: str) -> float:
         """Returns how many records per second came in or went out lately.
 
         >>> history = History()
@@ -111,7 +93,7 @@ class History:
             if len(self._points) < 2:
                 return 0.0
             last = self._points[-1]
-            first = next(point for point in self._points if point["at_ms"] >= last["at_ms"] - window_ms)
+            first = next(point for point in self._points if point["at_ms"] >= last["at_ms"] - _RATE_MS)
             elapsed_ms = last["at_ms"] - first["at_ms"]
             return (last[name] - first[name]) / elapsed_ms * 1000 if elapsed_ms else 0.0
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.topics.log import Raw, TopicLog
+from headrace.topics.log import Raw, ReadableLog
 
 _PREFIX = "__streams.errors."
 _PAGE = 200
 
 
-def read_letters(log: TopicLog, topics: Sequence[str], limit: int) -> dict[str, Any]:
+def read_letters(log: ReadableLog, topics: Sequence[str], limit: int) -> dict[str, Any]:
     """Returns the newest dead letters of some topics, the newest first."""
     counts = log.partition_counts()
     targets = [(topic, each) for topic in topics for each in range(counts.get(topic, 0))]

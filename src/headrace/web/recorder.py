@@ -9,9 +9,10 @@ from typing import Any
 
 from headrace.errors import StreamsError
 from headrace.metrics.names import CLIENT, TOPIC, MetricName, Metrics
+from headrace.metrics.recording import BatchFigures
 from headrace.topics.log import TopicPartition
 from headrace.topology.queryable import topics_of_others
-from headrace.web.history import BatchFacts, History
+from headrace.web.history import History
 from headrace.web.node_figures import node_figures
 from headrace.web.observed import Observed
 from headrace.web.rejected import Rejected
@@ -47,7 +48,7 @@ class Recorder:
         if self._thread.is_alive():
             self._thread.join()
 
-    def on_batch(self, batch: BatchFacts) -> None:
+    def on_batch(self, batch: BatchFigures) -> None:
         """A batch listener of the application."""
         now_ms = self._now_ms()
         self.history.add_batch(batch, now_ms)

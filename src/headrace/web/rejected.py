@@ -31,8 +31,7 @@ class Rejected:
     them costs nothing.
     """
 
-    def __init__(self, *, per_node: int = _PER_NODE) -> None:
-        self._per_node = per_node
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._late: dict[str, deque[dict[str, Any]]] = {}
         self._totals: dict[str, int] = {}
@@ -49,7 +48,7 @@ class Rejected:
                     elif what == "late":
                         self._totals[where] = self._totals.get(where, 0) + records
                 for sample in task.late:
-                    kept = self._late.setdefault(sample.node, deque(maxlen=self._per_node))
+                    kept = self._late.setdefault(sample.node, deque(maxlen=_PER_NODE))
                     kept.append({**asdict(sample), "task": task.task, "at_ms": at_ms})
 
     @property

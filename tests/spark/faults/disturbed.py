@@ -79,7 +79,7 @@ class Disturbed:
         # It looks for transactions that nobody ends every ten seconds otherwise.
         settings = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
         broker = start_broker(self.directory / "kafka", port=port, settings=settings)
-        self._settings = {"bootstrap.servers": broker.bootstrap_servers}
+        self._settings = {"bootstrap.servers": broker.address}
         self._settings |= {f"topic.{name}": value for name, value in shop.ANY_TIME.items()}
 
     def stop_broker(self) -> None:

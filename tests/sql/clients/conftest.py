@@ -1,3 +1,3 @@
-from tests.sql.server.conftest import client, place
+from tests.sql.server.conftest import client
 
-__all__ = ["client", "place"]
+__all__ = ["client"]

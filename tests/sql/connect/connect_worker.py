@@ -11,8 +11,8 @@ from pathlib import Path
 
 import httpx
 
-from headrace.kafka_broker.jars import connect_file_jars, connect_jars
 from headrace.spark.java import find_java
+from tests.jars import connect_file_jars, connect_jars
 
 _HOST = "127.0.0.1"
 _START_TIMEOUT_S = 90.0

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.sql.connect.stub_worker import StubWorker
@@ -12,13 +9,6 @@ from tests.sql.server.kit import Client, SqlPlace
 
 CREATE = "CREATE SOURCE CONNECTOR lines WITH ('connector.class' = 'Lines', 'password' = 'secret');"
 VALID = "PUT /connector-plugins/Lines/config/validate"
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[SqlPlace]:
-    made = SqlPlace(tmp_path)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from headrace.serdes.registry import Schema, SchemaReference, SchemaRegistry
 from headrace.serdes.registry.wire import header
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
-from headrace.sql.formats.avro_schemas import key_schema_name
 from headrace.sql.formats.format import Target
 from headrace.sql.formats.registered_json import json_of, registered_format
 from headrace.sql.schema import Column, Namespace
@@ -178,8 +177,7 @@ def test_schemas_have_the_shape_that_ksqldb_registers(name: str, columns: Any, e
     assert json.loads(schema.text) == expected
 
 
-def test_key_records_are_named_after_their_source() -> None:
-    assert key_schema_name("ORDERS_BY_DAY") == "io.confluent.ksql.avro_schemas.OrdersByDayKey"
+def test_key_records_have_the_name_of_the_options() -> None:
     options = FormatOptions(schema_full_name="a.b.Key")
     type = STRUCT((StructField("S", STRUCT((StructField("F", INTEGER),))),))
     schema = format_named("AVRO").schema_of(key_columns([type]), options, Namespace.KEY)

@@ -25,13 +25,6 @@ def start() -> Iterator[Callable[..., ServerProcess]]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[SqlPlace]:
-    made = SqlPlace(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def client(place: SqlPlace) -> Client:
     """A server that runs queries in this process."""
     return place.server()

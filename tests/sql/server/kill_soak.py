@@ -214,8 +214,8 @@ def opened_log(kind: str, directory: Path) -> Iterator[tuple[TopicLog, list[str]
 
     broker = start_broker(directory / "kafka")
     try:
-        with KafkaLog(broker.bootstrap_servers) as log:
-            yield log, [f"bootstrap.servers={broker.bootstrap_servers}"]
+        with KafkaLog(broker.address) as log:
+            yield log, [f"bootstrap.servers={broker.address}"]
     finally:
         stop_broker(directory / "kafka")
 

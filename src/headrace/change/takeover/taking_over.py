@@ -8,9 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.app.description import Description
-from headrace.app.topics import check_sources, external_partitions, internal_topics
+from headrace.app.topics import check_sources, external_partitions
 from headrace.batches.change_plan import ChangePlan
-from headrace.batches.inputs import input_ids
 from headrace.batches.layout import Layout
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
 from headrace.change.takeover.legacy import Legacy, Tell, check_unchanged, find_legacy
@@ -86,7 +85,8 @@ def _plan(stopped: StoppedApplication, found: Takeover) -> ChangePlan:
 
 
 def _carry_out(layout: Layout, stopped: StoppedApplication, plan: ChangePlan) -> None:
-    description = _description(layout, stopped.log)
+    # Repartition topics are empty once they are read; a reset empties them, too.
+    description = Description.on(stopped.log, layout.topology, layout.config, layout.edges)
     stopped.begin(plan, description)
     offsets = _offsets(plan.details)
     begins = stopped.log.begin_offsets([(topic, n) for topic in layout.edges for n in range(layout.partitions[topic])])
@@ -106,14 +106,6 @@ def _giving(update: TaskUpdate) -> Callable[[TaskHead], TaskUpdate]:
 
 def _offsets(details: Mapping[str, Any]) -> dict[TopicPartition, GroupOffset]:
     return {(topic, partition): GroupOffset(at, metadata) for topic, partition, at, metadata in details["offsets"]}
-
-
-def _description(layout: Layout, log: DurableLog) -> Description:
-    topology, config = layout.topology, layout.config
-    external = external_partitions(topology, config.application_id, log)
-    # Repartition topics are empty once they are read; a reset empties them, too.
-    names = [topic.name for topic in internal_topics(topology, config, external)] + list(layout.edges)
-    return Description.of(topology, config, external, names, input_ids(topology, config.application_id, log))
 
 
 def _check_description(application: str, topology: Topology, description: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from headrace.demo.retail_purchases import FREE_COFFEES, PATTERNS, REWARDS
-from headrace.topics.log import Raw, TopicLog, TopicPartition
+from headrace.topics.log import Raw, ReadableLog, TopicPartition
 
 TOPICS = (PATTERNS, REWARDS, FREE_COFFEES)
 _LATEST = 8
@@ -24,7 +24,7 @@ class Result(NamedTuple):
 class Results:
     """Follows the output topics. One thread catches up, any other may look."""
 
-    def __init__(self, log: TopicLog) -> None:
+    def __init__(self, log: ReadableLog) -> None:
         self._log = log
         self._positions: dict[TopicPartition, int] = {}
         self._steady_ms: int | None = None

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from headrace.cli.case_files import CaseError
-from headrace.errors import did_you_mean
+from headrace.cli.case_files import CaseError, fields_of, object_of, read_json, typed
 
 
 @dataclass(frozen=True)
@@ -55,35 +53,27 @@ class SqlCaseFile:
     @classmethod
     def read(cls, path: Path) -> SqlCaseFile:
         """Reads a file, or says what is wrong with it."""
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-        except ValueError as error:
-            message = f"'{path}' is no JSON: {error}"
-            raise CaseError(message) from error
-        where = f"'{path}'"
-        top = _object(found, where, required=("cases",), optional=("script", "statements", "settings"))
+        where, found = f"'{path}'", read_json(path, parse_float=Decimal)
+        top = object_of(found, where, required=("cases",), optional=("script", "statements", "settings"))
         statements = _statements(top, where)
         if "script" in top:
-            script = path.parent / _typed(str, top["script"], f"{where}: script")
+            script = path.parent / typed(str, top["script"], f"{where}: script")
             statements = f"{script.read_text(encoding='utf-8')}\n{statements}"
-        settings = _typed(dict, top.get("settings", {}), f"{where}: settings")
+        settings = typed(dict, top.get("settings", {}), f"{where}: settings")
         return cls(path, statements, settings, tuple(_cases(top["cases"], where)))
 
 
 def is_sql_case_file(path: Path) -> bool:
     """Tells whether a file in a searched directory is one of cases; others may lie beside them."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and "cases" in found and bool({"script", "statements"} & found.keys())
+    found = fields_of(path)
+    return "cases" in found and bool({"script", "statements"} & found)
 
 
 def _cases(found: Any, where: str) -> Iterator[SqlCase]:
-    for number, item in enumerate(_typed(list, found, f"{where}: cases"), 1):
+    for number, item in enumerate(typed(list, found, f"{where}: cases"), 1):
         parts = ("steps", "statements", "input", "output", "error")
-        case = _object(item, f"{where}: case {number}", required=("name",), optional=parts)
-        name = _typed(str, case["name"], f"{where}: case {number}: name")
+        case = object_of(item, f"{where}: case {number}", required=("name",), optional=parts)
+        name = typed(str, case["name"], f"{where}: case {number}: name")
         here = f"{where}: case '{name}'"
         if "steps" not in case:
             only = {key: value for key, value in case.items() if key != "name"}
@@ -92,20 +82,20 @@ def _cases(found: Any, where: str) -> Iterator[SqlCase]:
         if len(case) > 2:
             message = f"{here}: it has steps, so everything else stands in them"
             raise CaseError(message)
-        steps = _typed(list, case["steps"], f"{here}: steps")
+        steps = typed(list, case["steps"], f"{here}: steps")
         yield SqlCase(name, tuple(_step(step, f"{here}, step {place}") for place, step in enumerate(steps, 1)))
 
 
 def _step(found: Any, where: str) -> Step:
-    step = _object(found, where, optional=("statements", "input", "output", "error"))
+    step = object_of(found, where, optional=("statements", "input", "output", "error"))
     error = step.get("error")
     if error is not None:
-        _typed(str, error, f"{where}: error")
+        typed(str, error, f"{where}: error")
         if "statements" not in step:
             message = f"{where}: an error comes of statements; this step has none"
             raise CaseError(message)
     inputs, outputs = (
-        tuple(_row(item, f"{where}: {side}") for item in _typed(list, step.get(side, []), f"{where}: {side}"))
+        tuple(_row(item, f"{where}: {side}") for item in typed(list, step.get(side, []), f"{where}: {side}"))
         for side in ("input", "output")
     )
     for row in inputs:
@@ -116,20 +106,20 @@ def _step(found: Any, where: str) -> Step:
 
 
 def _row(found: Any, where: str) -> Row:
-    row = _object(found, where, required=("source", "row"), optional=("timestamp_ms", "window", "deleted"))
+    row = object_of(found, where, required=("source", "row"), optional=("timestamp_ms", "window", "deleted"))
     window = row.get("window")
     if window is not None:
-        window = tuple(_typed(int, bound, f"{where}: window") for bound in _typed(list, window, f"{where}: window"))
+        window = tuple(typed(int, bound, f"{where}: window") for bound in typed(list, window, f"{where}: window"))
         if len(window) != 2:
             message = f"{where}: window must be [start, end], in milliseconds"
             raise CaseError(message)
     time = row.get("timestamp_ms")
     return Row(
-        _typed(str, row["source"], f"{where}: source"),
-        _typed(dict, row["row"], f"{where}: row"),
-        None if time is None else _typed(int, time, f"{where}: timestamp_ms"),
+        typed(str, row["source"], f"{where}: source"),
+        typed(dict, row["row"], f"{where}: row"),
+        None if time is None else typed(int, time, f"{where}: timestamp_ms"),
         window,
-        _typed(bool, row.get("deleted", False), f"{where}: deleted"),
+        typed(bool, row.get("deleted", False), f"{where}: deleted"),
     )
 
 
@@ -137,31 +127,6 @@ def _statements(found: Mapping[str, Any], where: str) -> str:
     given = found.get("statements", [])
     if isinstance(given, str):
         return given
-    parts = [_typed(str, each, f"{where}: statements") for each in _typed(list, given, f"{where}: statements")]
+    parts = [typed(str, each, f"{where}: statements") for each in typed(list, given, f"{where}: statements")]
     # One with its semicolon and one without it are equally good.
     return "\n".join(f"{part.rstrip().rstrip(';')};" for part in parts)
-
-
-def _object(
-    found: Any, where: str, *, required: Collection[str] = (), optional: Collection[str] = ()
-) -> Mapping[str, Any]:
-    checked: Mapping[str, Any] = _typed(dict, found, where)
-    known = [*required, *optional]
-    for name in checked:
-        if name not in known:
-            message = f"{where}: there is no field '{name}'{did_you_mean(name, known)}; fields are {', '.join(known)}"
-            raise CaseError(message)
-    for name in required:
-        if name not in checked:
-            message = f"{where}: '{name}' is missing"
-            raise CaseError(message)
-    return checked
-
-
-# Any: what JSON has given, of the kind that was asked for.
-def _typed(kind: type, found: Any, where: str) -> Any:
-    if not isinstance(found, kind) or (kind is int and isinstance(found, bool)):
-        names = {dict: "an object", list: "a list", str: "a text", int: "a whole number", bool: "true or false"}
-        message = f"{where} must be {names[kind]}; found {json.dumps(found, default=str)}"
-        raise CaseError(message)
-    return found

@@ -86,7 +86,7 @@ def prompt(
             session = Session(SqlClient(reached.address, token=token or reached.token, user=user), screen)
             if server is not None:
                 session.settings.update(settings)
-            for name, value in map(_definition, definitions):
+            for name, value in map(read_definition, definitions):
                 session.define(name, value)
             if interactive:
                 _interactive(session, server)
@@ -130,7 +130,8 @@ def _reached(server: str | None, settings: dict[str, object], engine: str) -> It
     yield Reached(server)
 
 
-def _definition(text: str) -> tuple[str, str]:
+def read_definition(text: str) -> tuple[str, str]:
+    """Returns name and value of a variable, as ``--define`` takes them."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         message = f"'{text}' defines nothing; write NAME=VALUE"

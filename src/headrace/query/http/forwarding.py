@@ -17,6 +17,7 @@ from headrace.query.peer_proof import PeerProof
 
 FORWARDED = "Headrace-Forwarded"
 """Set on what one instance asks another: that one answers itself, or not at all."""
+_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -31,18 +32,17 @@ class Forwarded:
 class Peers:
     """The other instances, over connections that are kept."""
 
-    def __init__(self, *, token: str | None = None, secure: bool = False, timeout_seconds: float = 5.0) -> None:
+    def __init__(self, *, token: str | None = None, secure: bool = False) -> None:
         self._scheme = "https" if secure else "http"
         self._proof = PeerProof.of(token)
         self._secure = secure
-        self._timeout = timeout_seconds
         self._client: httpx.AsyncClient | None = None
 
     def _open(self) -> httpx.AsyncClient:
         # Made in the loop that uses it. A certificate is checked as the machine checks all others.
         if self._client is None:
             verify = ssl.create_default_context() if self._secure else False
-            self._client = httpx.AsyncClient(timeout=self._timeout, trust_env=False, verify=verify)
+            self._client = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False, verify=verify)
         return self._client
 
     async def ask(
@@ -63,7 +63,7 @@ class Peers:
                 now_ms = time.time_ns() // 1_000_000
                 headers["Authorization"] = self._proof.authorization(host.address, url.raw_path.decode(), now_ms)
             try:
-                answer = await self._open().get(url, headers=headers, timeout=self._timeout + wait_ms / 1000)
+                answer = await self._open().get(url, headers=headers, timeout=_TIMEOUT_S + wait_ms / 1000)
                 body = answer.json()
                 if not isinstance(body, dict):
                     tried.append(f"{host.address} (no object)")

@@ -158,7 +158,7 @@ def _compiled(analyser: Analyser, node: Call, name: str, overloads: Sequence[Ove
             final.insert(index, _lambda(analyser, argument_node, parameter.accepts, generics, node))
     types = tuple(one.type for one in final)
     result = chosen.returns(types) if chosen.returns else resolved(chosen.signature.returns, generics)
-    site = CallSite(types, tuple(one.literal for one in final), analyser.settings)
+    site = CallSite(types, analyser.settings)
     function = _located(node, lambda: chosen.bind(site) if chosen.bind else chosen.function)
     assert function is not None, f"{name}: an overload without a function"
     code, constants = _code(analyser, function, final, strict=chosen.strict)

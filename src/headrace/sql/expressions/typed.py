@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from headrace.sql.syntax.nodes import ColumnReference
@@ -58,15 +58,6 @@ class TypedExpression:
         return self.literal is not NOT_LITERAL
 
     @property
-    def is_null(self) -> bool:
-        """Whether this is a bare NULL."""
-        return self.type is None
-
-    @property
     def repeatable(self) -> bool:
         """Whether the code may stand several times in a row function: it is a name or a place in the row."""
         return _REPEATABLE.fullmatch(self.code) is not None
-
-    def failing(self) -> TypedExpression:
-        """Returns the same expression, marked as one that can fail."""
-        return self if self.can_fail else replace(self, can_fail=True)

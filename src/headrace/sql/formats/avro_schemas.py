@@ -74,16 +74,6 @@ _TYPES = {
 _LOGICAL = {"date": DATE, "time-millis": TIME, "timestamp-millis": TIMESTAMP}
 
 
-def key_schema_name(source: str) -> str:
-    """Returns the full name of the record that is the key of a source.
-
-    >>> key_schema_name("MY_OUTPUT")
-    'io.confluent.ksql.avro_schemas.MyOutputKey'
-    """
-    camel = "".join(word[:1].upper() + word[1:].lower() for word in source.split("_"))
-    return f"io.confluent.ksql.avro_schemas.{camel}Key"
-
-
 def row_schema(columns: tuple[Column, ...], full_name: str) -> dict[str, Any]:
     """Returns the schema of a record with these columns.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -35,19 +34,6 @@ def row_writer(columns: tuple[Column, ...], *, wrapped: bool) -> WriteRow:
         source.line(f"return None if value is None else {encode}({_code(columns[0].type, 'value', source)})")
     made: WriteRow = source.function("row")
     return made
-
-
-@lru_cache(maxsize=1024)
-def value_writer(type: SqlType) -> Callable[[Any], bytes]:
-    """Returns the function that writes one value as JSON of its type.
-
-    >>> from headrace.sql.types import ARRAY, DOUBLE
-    >>> value_writer(ARRAY(DOUBLE))([1e10, None])
-    b'[1.0E10,null]'
-    """
-    source = Source()
-    source.line(f"return {source.constant(_encode)}({_code(type, 'value', source)})")
-    return source.function("value")
 
 
 def _object(names: list[str], parts: list[str], source: Source) -> str:

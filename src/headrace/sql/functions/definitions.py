@@ -16,8 +16,6 @@ class CallSite:
 
     types: tuple[SqlType | None, ...]
     """The type of each argument, None for NULL, lambdas and units of time."""
-    literals: tuple[object, ...]
-    """The value of each argument that is a literal, else ``NOT_LITERAL``."""
     settings: Mapping[str, object]
 
 
@@ -93,6 +91,17 @@ class Aggregate:
     def map(self, state: Any) -> Any:
         """Returns the result for a state."""
         return state
+
+
+class ListAggregate(Aggregate):
+    """An aggregate whose state is the list that it gives."""
+
+    @property
+    def result_type(self) -> SqlType:  # type: ignore[override]  # it follows from the state
+        return self.state_type
+
+    def initialize(self) -> list[Any]:
+        return []
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from datetime import timedelta
 from headrace.errors import OffsetOutOfRangeError, UnknownTopicError
 from headrace.sql.results import ResultRow
 from headrace.sql.schema import Schema
-from headrace.topics.log import Offsets, Raw, TopicLog
+from headrace.topics.log import Offsets, Raw, ReadableLog
 
 LIMIT_REACHED = "Limit Reached"
 COMPLETED = "Query Completed"
@@ -31,7 +31,7 @@ def starts_at_latest(settings: Mapping[str, object]) -> bool:
     return str(found).lower() == "latest"
 
 
-def first_offsets(log: TopicLog, topic: str, *, latest: bool) -> Offsets:
+def first_offsets(log: ReadableLog, topic: str, *, latest: bool) -> Offsets:
     """Returns where a query begins to read."""
     partitions = [(topic, each) for each in range(log.partitions_of(topic))]
     return log.end_offsets(partitions) if latest else log.begin_offsets(partitions)
@@ -48,7 +48,7 @@ class FollowedTopic:
         self,
         query_id: str,
         schema: Schema,
-        log: TopicLog,
+        log: ReadableLog,
         positions: Offsets,
         make: RowMaker,
         *,

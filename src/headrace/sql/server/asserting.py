@@ -12,13 +12,13 @@ from headrace.sql.server.entities.status import AssertedSchema, AssertedTopic
 from headrace.sql.server.errors import ASSERTION_FAILED, NO_SCHEMA_REGISTRY, RequestError
 from headrace.sql.syntax.nodes import Literal
 from headrace.sql.syntax.statements import AssertSchema, AssertTopic
-from headrace.topics.log import TopicLog
+from headrace.topics.log import ReadableLog
 
 _PATIENCE = timedelta(seconds=1)
 _STEP_SECONDS = 0.05
 
 
-def assert_topic(statement: AssertTopic, log: TopicLog, text: str) -> AssertedTopic:
+def assert_topic(statement: AssertTopic, log: ReadableLog, text: str) -> AssertedTopic:
     """Waits for a topic, and for what it is to be like."""
     wanted = {name: literal.value for name, literal in statement.properties if isinstance(literal, Literal)}
 

@@ -9,32 +9,14 @@ from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.server.errors import RequestError
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
+from headrace.sql.server.statements import DEFINITIONS
 from headrace.sql.syntax.parser import parse_statement, split
 from headrace.sql.syntax.statements import (
-    AlterSource,
     CreateAsSelect,
-    CreateFunction,
-    CreateSource,
-    CreateType,
-    DropFunction,
-    DropSource,
-    DropType,
     InsertInto,
     Statement,
 )
 from headrace.sql.syntax.variables import substitute
-
-_ALLOWED = (
-    CreateSource,
-    CreateAsSelect,
-    InsertInto,
-    DropSource,
-    AlterSource,
-    CreateType,
-    DropType,
-    CreateFunction,
-    DropFunction,
-)
 
 
 def run_file(service: SqlService, path: Path) -> None:
@@ -67,7 +49,7 @@ def _statements(text: str, session: Session, path: Path) -> Iterator[tuple[State
         except RequestError as error:
             message = f"{path}: {error.message}"
             raise SqlStatementError(message, position=statement.position, statement=part) from error
-        if not isinstance(statement, _ALLOWED):
+        if not isinstance(statement, DEFINITIONS):
             message = f"{path}: {type(statement).__name__} has no place in a file that runs without clients: {part}"
             raise SqlStatementError(message, statement=part)
         yield statement, dict(session.settings)

@@ -17,7 +17,7 @@ from headrace.sql.formats.format import Target
 from headrace.sql.formats.registered_json import json_of, registered_format
 from headrace.sql.server.errors import BAD_STATEMENT, RequestError, terminated
 from headrace.sql.syntax.statements import PrintTopic
-from headrace.topics.log import Offsets, TopicLog
+from headrace.topics.log import Offsets, ReadableLog
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Printed:
 
 def print_topic(
     statement: PrintTopic,
-    log: TopicLog,
+    log: ReadableLog,
     registry: SchemaRegistry | None,
     stopping: threading.Event,
     window: WindowDefinition | None = None,
@@ -60,7 +60,7 @@ def print_topic(
 
 
 def _lines(
-    statement: PrintTopic, log: TopicLog, positions: Offsets, stopping: threading.Event, keys: _Guess, values: _Guess
+    statement: PrintTopic, log: ReadableLog, positions: Offsets, stopping: threading.Event, keys: _Guess, values: _Guess
 ) -> Iterator[str]:
     printed = seen = 0
     while not stopping.is_set() and statement.limit != 0:

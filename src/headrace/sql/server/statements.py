@@ -58,7 +58,7 @@ from headrace.sql.syntax.statements import (
 )
 from headrace.sql.syntax.variables import substitute
 
-_CHANGES = (
+DEFINITIONS = (
     CreateSource,
     CreateAsSelect,
     InsertInto,
@@ -68,8 +68,9 @@ _CHANGES = (
     DropType,
     CreateFunction,
     DropFunction,
-    ControlQuery,
 )
+"""Statements that define something, which lasts."""
+_CHANGES = (*DEFINITIONS, ControlQuery)
 _NOT_HERE = "The following statement types should be issued to the websocket endpoint '/query':\n\t* PRINT\n\t* SELECT"
 
 

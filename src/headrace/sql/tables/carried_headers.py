@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import Any
 
-from headrace.topics.log import Headers, Raw, TopicLog
+from headrace.topics.log import Headers, Raw
 
 _LENGTH = Struct(">i")
 _NOTHING = -1
 """The length of a value that is not there."""
 
 
-class WithHeaders:
-    """A log that is only read, and whose values hold their headers; everything else is as in the log."""
-
-    def __init__(self, log: TopicLog) -> None:
-        self._log = log
-
-    # Any: whatever a log has.
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
-
-    def read(self, *args: Any, **kwargs: Any) -> list[Raw]:
-        """Returns records as the log does, with values that ``unpacked`` takes apart; deletions stay deletions."""
-        return [
-            (offset, time_ms, key, None if value is None else packed(value, headers), ())
-            for offset, time_ms, key, value, headers in self._log.read(*args, **kwargs)
-        ]
+def carry_headers(records: list[Raw]) -> list[Raw]:
+    """Returns records with values that ``unpacked`` takes apart; deletions stay deletions."""
+    return [
+        (offset, time_ms, key, None if value is None else packed(value, headers), ())
+        for offset, time_ms, key, value, headers in records
+    ]
 
 
 def packed(value: bytes, headers: Headers) -> bytes:

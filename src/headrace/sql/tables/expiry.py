@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from struct import Struct
-from typing import Any, Literal
+from typing import Literal
 
 from headrace.sql.catalog import Catalog, SourceDefinition, TimestampColumn
 from headrace.sql.planning.plan import GroupedAggregate, GroupWindow, Step
-from headrace.topics.log import Raw, TopicLog
+from headrace.topics.log import Raw
 
 _TIME = Struct(">q")
 _MILLISECOND = timedelta(milliseconds=1)
@@ -87,27 +87,21 @@ def _windows(step: Step) -> Iterator[GroupWindow]:
             yield from _windows(below)
 
 
-class Watched:
-    """A log that is only read, and that notes the latest time in each partition."""
+class LatestTimes:
+    """The latest time in each partition of a topic, of all that was read."""
 
-    def __init__(self, log: TopicLog, expiry: Expiry, record_time: RecordTime | None = None) -> None:
-        self._log = log
+    def __init__(self, expiry: Expiry, record_time: RecordTime | None = None) -> None:
         self._expiry = expiry
         self._record_time = record_time
         self.latest: dict[int, int] = {}
-
-    # Any: whatever a log has.
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
 
     def note(self, partition: int, time_ms: int) -> None:
         """Notes that there is something of a time."""
         if time_ms > self.latest.get(partition, -1):
             self.latest[partition] = time_ms
 
-    def read(self, topic: str, partition: int, *args: Any, **kwargs: Any) -> list[Raw]:
-        """Returns records as the log does, with the times that they have in a column."""
-        found = self._log.read(topic, partition, *args, **kwargs)
+    def note_all(self, partition: int, found: list[Raw]) -> list[Raw]:
+        """Notes the times of records, and returns these with the times that they have in a column."""
         if self._expiry.of == "rows":
             time_of = self._record_time
             if time_of is not None:

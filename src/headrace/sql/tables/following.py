@@ -14,7 +14,6 @@ from headrace.query.replica import discard
 from headrace.query.tail import wall_clock_ms
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.tables.carried_headers import WithHeaders
 from headrace.sql.tables.expiry import Expiry, RecordTime
 from headrace.sql.tables.view import TableView
 from headrace.topics.log import TopicLog
@@ -70,8 +69,8 @@ class SqlTables:
 
     def _opened(self, name: _Name, record_time: RecordTime | None) -> TableView:
         topic, with_headers, expiry = name
-        log = WithHeaders(self._log) if with_headers else self._log
-        return TableView(log, topic, self._place(name), expiry, record_time, self._clock)
+        place = self._place(name)
+        return TableView(self._log, topic, place, expiry, record_time, self._clock, with_headers=with_headers)
 
     def _place(self, name: _Name) -> Path:
         topic, with_headers, expiry = name

@@ -13,12 +13,12 @@ from headrace.query.replica import Reader, engine_name
 from headrace.query.stores import Part, ViewedStore
 from headrace.query.tail import Tail, wall_clock_ms
 from headrace.serdes import Serdes
-from headrace.sql.tables.expiry import Expiry, RecordTime, Watched
+from headrace.sql.tables.carried_headers import carry_headers
+from headrace.sql.tables.expiry import Expiry, LatestTimes, RecordTime
 from headrace.state import Stores
 from headrace.state.changes import Changes
 from headrace.state.codec import timestamp_of
-from headrace.topics.log import TopicLog
-from headrace.topology.topology import Topology
+from headrace.topics.log import Raw, TopicLog
 
 _ROWS = "rows"
 _TIMESTAMP_BYTES = 8
@@ -39,18 +39,18 @@ class TableView:
         expiry: Expiry | None = None,
         record_time: RecordTime | None = None,
         clock: Callable[[], int] = wall_clock_ms,
+        *,
+        with_headers: bool = False,
     ) -> None:
         self.topic = topic
         self._expiry = expiry
         self._clock = clock
-        self._watched: Watched | None = None
-        if expiry is not None:
-            log = self._watched = Watched(log, expiry, record_time)
+        self._with_headers = with_headers
+        self._times = None if expiry is None else LatestTimes(expiry, record_time)
         supplier = Stores.persistent_timestamped_key_value_store(_ROWS)
         builder = Stores.timestamped_key_value_store_builder(supplier, Serdes.bytes(), Serdes.bytes())
-        # Nobody writes under this name: there is no progress of an application that could hold the view back.
-        config = StreamsConfig(application_id="headrace-sql-views")
-        self._tail = Tail(Topology(), config, log, {_ROWS: ViewedStore(_ROWS, builder, topic, 0)}, directory)
+        stores = {_ROWS: ViewedStore(_ROWS, builder, topic, 0)}
+        self._tail = Tail(None, StreamsConfig(), log, stores, directory, adapt=self._adapt)
         self.partitions = self._tail.partitions[topic]
         self._lock = threading.Lock()
         self._is_closed = False
@@ -62,6 +62,11 @@ class TableView:
     def _parts(self) -> list[Part]:
         return [(_ROWS, partition) for partition in range(self.partitions)]
 
+    def _adapt(self, partition: int, records: list[Raw]) -> list[Raw]:
+        if self._with_headers:
+            records = carry_headers(records)
+        return records if self._times is None else self._times.note_all(partition, records)
+
     def catch_up(self) -> None:
         """Reads the topic to its end."""
         with self._lock:
@@ -72,27 +77,27 @@ class TableView:
 
     def _note_times(self, log: TopicLog) -> None:
         """Notes the latest times of what was read before."""
-        watched, expiry = self._watched, self._expiry
-        if watched is None or expiry is None or expiry.clock == "wall_clock":
+        times, expiry = self._times, self._expiry
+        if times is None or expiry is None or expiry.clock == "wall_clock":
             return
         for part in self._parts:
             for key, data in self._tail.replica.engine(part).scan(None, None, reverse=False):
-                watched.note(part[1], expiry.time_of(key, timestamp_of(data)))
+                times.note(part[1], expiry.time_of(key, timestamp_of(data)))
         if expiry.of == "rows" and expiry.column is None:
             # Deletions have moved the clock, too.
             begins = log.begin_offsets(self._tail.targets)
             for (topic, partition), read in self._tail.targets.items():
                 found = log.latest_time(topic, partition, begins[topic, partition], read)
-                watched.note(partition, -1 if found is None else found)
+                times.note(partition, -1 if found is None else found)
 
     def _horizons(self) -> dict[int, int]:
         """Returns the time up to which rows and windows are gone, by partition."""
-        if self._watched is None or self._expiry is None:
+        if self._times is None or self._expiry is None:
             return {}
         retention_ms = self._expiry.retention_ms
         if self._expiry.clock == "wall_clock":
             return dict.fromkeys(range(self.partitions), self._clock() - retention_ms)
-        return {each: latest - retention_ms for each, latest in self._watched.latest.items()}
+        return {each: latest - retention_ms for each, latest in self._times.latest.items()}
 
     def _purge(self) -> None:
         """Deletes what nobody sees any more, now and then: it means looking at all rows."""

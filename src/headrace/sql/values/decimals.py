@@ -11,7 +11,6 @@ from headrace.sql.types import BIGINT, DECIMAL, DOUBLE, INTEGER, SqlBaseType, Sq
 CONTEXT = Context(prec=400, rounding=ROUND_HALF_UP, Emax=999_999, Emin=-999_999)
 """Wide enough for every product and quotient of two columns."""
 _POWERS = [Decimal(1).scaleb(-scale) for scale in range(100)]
-_TEN = Decimal(10)
 
 
 def unit(scale: int) -> Decimal:

@@ -78,9 +78,8 @@ class _Cutting:
         self._wait_until_visible(ends)
         records: dict[str, TaskRecord] = {}
         for task, stamp, _, _ in batch.tasks:
-            record = KafkaTaskJournal(self._clients, self._administration, self._application, -1, task, []).find_record(
-                stamp
-            )
+            journal = KafkaTaskJournal(self._clients, self._administration, self._application, -1, task, [])
+            record = journal.look(stamp)
             if record is None:
                 return None
             records[task] = record

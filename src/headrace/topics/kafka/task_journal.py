@@ -97,8 +97,9 @@ class KafkaTaskJournal:
         self._producer = producer
         return TaskHead(record, ends)
 
-    def look(self) -> TaskRecord | None:
-        return self._last_record(self._visible_end())
+    def look(self, stamp: str | None = None) -> TaskRecord | None:
+        """Returns the last record, or the one with a stamp; None if it was cut off, or is not visible yet."""
+        return self._last_record(self._administration.end_offsets([self._place], stable=True)[self._place], stamp)
 
     def commit(self, record: TaskRecord, written: Written, edges: Sequence[EdgeBlob]) -> Receipt:
         producer = self._producer
@@ -224,13 +225,6 @@ class KafkaTaskJournal:
                 )
                 raise RetriableError(message)
             time.sleep(_STEP_S)
-
-    def find_record(self, stamp: str) -> TaskRecord | None:
-        """Returns the record with a stamp, without opening the task; None if it was cut off, or is not visible yet."""
-        return self._last_record(self._visible_end(), stamp)
-
-    def _visible_end(self) -> int:
-        return self._administration.end_offsets([self._place], stable=True)[self._place]
 
     def _last_record(self, end: int, stamp: str | None = None) -> TaskRecord | None:
         """Returns the last record of the partition that is committed, or the one with a stamp.

@@ -17,6 +17,7 @@ from headrace.cli.sql.embedded import embedded_server
 from headrace.cli.sql.migrations.files import Migration, MigrationError, migrations_in, new_migration
 from headrace.cli.sql.migrations.metadata import FAILED, MIGRATED, RUNNING, Applied, Metadata
 from headrace.cli.sql.screen import Screen
+from headrace.cli.sql.statements import read_definition
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -100,7 +101,7 @@ def apply(
     One that fails ends it, with exit code 1; mend its file and apply again. A file that was carried out must not be
     changed.
     """
-    variables = dict(_definition(text) for text in definitions)
+    variables = dict(map(read_definition, definitions))
     found = migrations_in(directory)
     with _client(places, server, token) as client:
         metadata = Metadata(client)
@@ -202,11 +203,3 @@ def _carry_out(migration: Migration, client: SqlClient, metadata: Metadata, vari
     screen = Screen()
     for entity in entities:
         print_answer(entity, screen)
-
-
-def _definition(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        message = f"'{text}' defines nothing; write NAME=VALUE"
-        raise click.BadParameter(message, param_hint="--define")
-    return name.strip(), value

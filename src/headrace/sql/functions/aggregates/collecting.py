@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from headrace.sql.functions.definitions import Aggregate, AggregateFunction, AggregateOverload
+from headrace.sql.functions.definitions import Aggregate, AggregateFunction, AggregateOverload, ListAggregate
 from headrace.sql.functions.signatures import signature
 from headrace.sql.types import ARRAY, BIGINT, MAP, STRING, STRUCT, SqlType, StructField
 
@@ -17,19 +17,12 @@ _COUNTS = MAP(STRING, BIGINT)
 
 
 @dataclass(frozen=True)
-class CollectList(Aggregate):
+class CollectList(ListAggregate):
     """All values, NULL too, in the order of their rows."""
 
     state_type: SqlType
     limit: int
     can_undo: ClassVar[bool] = True
-
-    @property
-    def result_type(self) -> SqlType:  # type: ignore[override]  # the list is its own state
-        return self.state_type
-
-    def initialize(self) -> list[Any]:
-        return []
 
     def aggregate(self, state: list[Any], *values: Any) -> list[Any]:
         return [*state, values[0]] if len(state) < self.limit else state
@@ -46,18 +39,11 @@ class CollectList(Aggregate):
 
 
 @dataclass(frozen=True)
-class CollectSet(Aggregate):
+class CollectSet(ListAggregate):
     """All different values, NULL too, in the order of their first rows."""
 
     state_type: SqlType
     limit: int
-
-    @property
-    def result_type(self) -> SqlType:  # type: ignore[override]  # the list is its own state
-        return self.state_type
-
-    def initialize(self) -> list[Any]:
-        return []
 
     def aggregate(self, state: list[Any], *values: Any) -> list[Any]:
         if len(state) >= self.limit or values[0] in state:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.sql.functions.definitions import Aggregate, AggregateFunction, AggregateOverload
+from headrace.sql.functions.definitions import Aggregate, AggregateFunction, AggregateOverload, ListAggregate
 from headrace.sql.functions.signatures import signature
 from headrace.sql.types import ARRAY, BIGINT, STRUCT, SqlArray, SqlType, StructField
 
@@ -17,7 +17,7 @@ _SORT = "sort_col"
 
 
 @dataclass(frozen=True)
-class Top(Aggregate):
+class Top(ListAggregate):
     """The largest few values, largest first; equal ones in the order of their rows."""
 
     argument: SqlType
@@ -27,13 +27,6 @@ class Top(Aggregate):
     @property
     def state_type(self) -> SqlType:  # type: ignore[override]  # depends on the argument
         return ARRAY(self.argument)
-
-    @property
-    def result_type(self) -> SqlType:  # type: ignore[override]  # the list is its own state
-        return ARRAY(self.argument)
-
-    def initialize(self) -> list[Any]:
-        return []
 
     def aggregate(self, state: list[Any], *values: Any) -> list[Any]:
         value = values[0]
@@ -51,18 +44,11 @@ class Top(Aggregate):
 
 
 @dataclass(frozen=True)
-class TopRows(Aggregate):
+class TopRows(ListAggregate):
     """The rows with the largest values of a column, each as a struct of that column and others."""
 
     state_type: SqlType
     count: int
-
-    @property
-    def result_type(self) -> SqlType:  # type: ignore[override]  # the list is its own state
-        return self.state_type
-
-    def initialize(self) -> list[Any]:
-        return []
 
     def aggregate(self, state: list[Any], *values: Any) -> list[Any]:
         if values[0] is None:

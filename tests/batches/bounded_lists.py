@@ -1,0 +1,73 @@
+"""Backfill over lists of records, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+
+from headrace.batches.bounded_input import InputTopic, as_table, global_topics
+from headrace.batches.bounded_rows import (
+    INPUT_COLUMNS,
+    ROUND_BITS,
+    SORTED_BY,
+    BoundedJob,
+    InputPage,
+    RowKind,
+    ShuffleRow,
+)
+from headrace.batches.bounded_run import RESULTS, run_rounds
+from headrace.batches.bounded_task import run_tasks
+from headrace.topics.log import Output
+
+
+class ListShuffle:
+    """Sorts lists, and runs tasks in this process."""
+
+    def __init__(self, directory: Path, *, page: int = 1000) -> None:
+        self._directory = directory
+        self._page = page
+
+    def select(self, several: Sequence[list[ShuffleRow]], kinds: Iterable[RowKind], level: int) -> list[ShuffleRow]:
+        wanted = set(kinds)
+        return [row for rows in several for row in rows if row.kind in wanted and row.level == level]
+
+    def merge(self, first: list[ShuffleRow], second: list[ShuffleRow]) -> list[ShuffleRow]:
+        return first + second
+
+    def run(self, job: BoundedJob, level: int, rows: list[ShuffleRow]) -> list[ShuffleRow]:
+        return [row for page in run_tasks(job, self._pages(rows), self._directory) for row in page]
+
+    def has_next(self, several: Sequence[list[ShuffleRow]]) -> bool:
+        return any(row.kind == RowKind.NEXT for rows in several for row in rows)
+
+    def _pages(self, rows: list[ShuffleRow]) -> Iterator[InputPage]:
+        ordered = map(attrgetter(*INPUT_COLUMNS), sorted(rows, key=attrgetter(*SORTED_BY)))
+        while page := list(islice(ordered, self._page)):
+            tasks, kinds, numbers, times, keys, values, headers = map(list, zip(*page, strict=True))
+            yield tasks, kinds, numbers, times, keys, values, headers
+
+
+def run_lists(job: BoundedJob, inputs: Mapping[str, Sequence[Output]], directory: Path) -> list[ShuffleRow]:
+    """Runs a backfill over lists of records, and returns its results in the order in which a log would have them."""
+    tables = global_topics(job.layout.topology)
+    job = replace(job, tables={topic: as_table(records) for topic, records in inputs.items() if topic in tables})
+    rows = []
+    for topic, records in inputs.items():
+        if topic not in tables:
+            as_row = InputTopic(job, topic).row
+            rows.append([as_row(number, *record) for number, record in enumerate(records)])
+    sent = run_rounds(job, rows, ListShuffle(directory))
+    results = [row for part in sent for row in part if row.kind in RESULTS]
+    return sorted(results, key=lambda row: (row.sequence >> ROUND_BITS, row.level, row.task, row.sequence))
+
+
+def outputs_of(results: Iterable[ShuffleRow]) -> dict[str, list[ShuffleRow]]:
+    """Returns the records for topics by topic."""
+    found: dict[str, list[ShuffleRow]] = {}
+    for row in results:
+        if row.kind == RowKind.OUTPUT:
+            found.setdefault(row.topic, []).append(row)
+    return found
