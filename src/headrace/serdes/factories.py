@@ -25,7 +25,7 @@ from headrace.serdes.primitives import (
     VoidSerde,
 )
 from headrace.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
-from headrace.windows.own import Windows
+from headrace.windows.custom import Windows
 
 T = TypeVar("T")
 
