@@ -14,7 +14,7 @@ from headrace import StreamsBuilder
 from headrace.app import Streams
 from headrace.app import reset as resetting
 from headrace.app.description import Description
-from headrace.app.places import open_log
+from headrace.app.directories import open_log
 from headrace.app.reset import reset_application
 from headrace.batches.engine import EngineListener
 from headrace.batches.reports import BatchReport

@@ -23,8 +23,8 @@ from headrace import (
     TimeWindows,
     Topology,
 )
+from headrace.app.directories import open_log
 from headrace.app.engine import local_engine
-from headrace.app.places import open_log
 from headrace.batches.reports import BatchReport
 from headrace.state import MemoryEngine
 from headrace.state.overlay import OverlayEngine

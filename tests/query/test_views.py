@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headrace import Materialized, Processor, Record, StateStore, Stores, StreamsBuilder
-from headrace.app.places import application_directory
+from headrace.app.directories import application_directory
 from headrace.errors import RetriableError, StreamsRebalancingError, UnknownStateStoreError
 from headrace.query import (
     FailureReason,

@@ -8,9 +8,9 @@ from threading import Event
 
 import click
 
-from headrace.app.places import open_log
+from headrace.app.directories import open_log
 from headrace.app.signals import closing_on_signals
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import note
 from headrace.errors import MissingDependencyError
 

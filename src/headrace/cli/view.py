@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
+from headrace.app.directories import application_directory, open_log
 from headrace.app.lock import locked
-from headrace.app.places import application_directory, open_log
 from headrace.app.signals import closing_on_signals
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import note, plural
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_config, load_topology

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from headrace.app.places import open_log
+from headrace.app.directories import open_log
 from headrace.app.signals import closing_on_signals
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import note
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.sql.embedded import engine_of

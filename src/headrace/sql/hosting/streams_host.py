@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any, cast
 
+from headrace.app.directories import application_directory, check_default_directory, make_directory
 from headrace.app.engine import EngineFactory, missing_spark
-from headrace.app.places import application_directory, check_default_directory, make_directory
 from headrace.app.reset import reset_application
 from headrace.app.state import StreamsState
 from headrace.app.streams import Streams

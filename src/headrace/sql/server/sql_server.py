@@ -10,9 +10,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
+from headrace.app.directories import open_log
 from headrace.app.engine import EngineFactory
 from headrace.app.lock import lock_directory
-from headrace.app.places import open_log
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, LockError
 from headrace.serdes.registry.registry import SchemaRegistry

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from headrace.app.places import log_directory, open_log
+from headrace.app.directories import log_directory, open_log
 from headrace.cli.settings import read_file
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownTopicError, did_you_mean

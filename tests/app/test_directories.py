@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from headrace import StreamsConfig
-from headrace.app import places
+from headrace.app import directories
+from headrace.app.directories import open_log
 from headrace.app.engine import local_engine
-from headrace.app.places import open_log
 from headrace.app.reset import reset_application
 from headrace.app.streams import Streams
 from headrace.config import DEFAULT_STATE_DIR
@@ -33,7 +33,7 @@ def mode(path: Path) -> str:
 DEFAULTS = """
 from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
 from headrace.app.engine import local_engine
-from headrace.app.places import open_log
+from headrace.app.directories import open_log
 config = StreamsConfig(application_id="app")
 builder = StreamsBuilder()
 builder.stream("in").group_by_key().count().to_stream().to("out")
@@ -82,7 +82,7 @@ def test_default_directory_that_somebody_has_prepared_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     base = tmp_path / "headrace-1"
-    monkeypatch.setattr(places, "DEFAULT_STATE_DIR", str(base / "state"))
+    monkeypatch.setattr(directories, "DEFAULT_STATE_DIR", str(base / "state"))
     settings = config(base / "state")
     prepare(base, monkeypatch)
     with EmbeddedLog(tmp_path / "log", sync="none") as log:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from headrace.cli.backfill import backfill
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.completion import completion
 from headrace.cli.console import console
 from headrace.cli.consume import consume
@@ -20,7 +21,6 @@ from headrace.cli.doctor import doctor
 from headrace.cli.generate import generate
 from headrace.cli.grow import grow
 from headrace.cli.kafka import kafka
-from headrace.cli.places import Places, common_options
 from headrace.cli.plan_change import plan_change
 from headrace.cli.prepare import prepare
 from headrace.cli.produce import produce
