@@ -13,7 +13,7 @@ from headrace.clients.client import Client
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, TopicError
 from headrace.serdes import Serde
-from headrace.testing.checks import checked_headers
+from headrace.testing.record_checks import checked_headers
 from headrace.topics.log import Output
 from headrace.topics.partitioner import default_partitioner
 from headrace.topics.spread import Sticky, spread

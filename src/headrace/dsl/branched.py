@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from headrace.dsl import hints
-from headrace.dsl.checks import check_function, check_option
+from headrace.dsl.argument_checks import check_function, check_option
 from headrace.dsl.graph import NodeId, Process
 from headrace.dsl.options import Branched
 from headrace.errors import TopologyError

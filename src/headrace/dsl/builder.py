@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from headrace.config import StreamsConfig
-from headrace.dsl.checks import check_function, check_option, check_topic
+from headrace.dsl.argument_checks import check_function, check_option, check_topic
 from headrace.dsl.draft import Draft
 from headrace.dsl.global_ktable import GlobalKTable
 from headrace.dsl.graph import GlobalStore, StateStore, StreamSource, TableSource

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
 from headrace.dsl import grouped_stream, hints, ktable
-from headrace.dsl.checks import check_function, check_initializer, check_option, check_type
+from headrace.dsl.argument_checks import check_function, check_initializer, check_option, check_type
 from headrace.dsl.draft import Draft
 from headrace.dsl.graph import NodeId, Process
 from headrace.dsl.materialized import Materialized

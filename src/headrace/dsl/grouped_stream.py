@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from headrace.dsl import cogrouped, hints, ktable, windowed_stream
-from headrace.dsl.checks import check_function, check_initializer, check_option
+from headrace.dsl.argument_checks import check_function, check_initializer, check_option
 from headrace.dsl.graph import NodeId, Process
 from headrace.dsl.handle import Handle
 from headrace.dsl.materialized import Materialized

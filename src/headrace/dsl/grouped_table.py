@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from headrace.dsl import hints, ktable
-from headrace.dsl.checks import check_function, check_initializer, check_option
+from headrace.dsl.argument_checks import check_function, check_initializer, check_option
 from headrace.dsl.functions import add_one, subtract_one, zero
 from headrace.dsl.graph import Process, Repartition
 from headrace.dsl.handle import Handle

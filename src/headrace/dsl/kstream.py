@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
 from headrace.arguments import whole_number
 from headrace.dsl import branched, grouped_stream, hints, ktable, stream_joins
-from headrace.dsl.checks import (
+from headrace.dsl.argument_checks import (
     check_function,
     check_option,
     check_schema,

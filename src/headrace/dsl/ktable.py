@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
 from headrace.dsl import foreign_key_join, grouped_table, hints, kstream, suppress, table_joins
-from headrace.dsl.checks import check_function, check_option, check_type
+from headrace.dsl.argument_checks import check_function, check_option, check_type
 from headrace.dsl.graph import Process
 from headrace.dsl.handle import Handle
 from headrace.dsl.materialized import Materialized

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from headrace.arguments import flag, topic_config
 from headrace.dsl import hints
-from headrace.dsl.checks import check_serde
+from headrace.dsl.argument_checks import check_serde
 from headrace.dsl.naming import checked
 from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value

@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Any, ClassVar, Generic, TypeVar
 
 from headrace.dsl import hints
-from headrace.dsl.checks import check_function, check_serde
+from headrace.dsl.argument_checks import check_function, check_serde
 from headrace.dsl.naming import checked
 from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from headrace.dsl import grouped_stream, hints
-from headrace.dsl.checks import check_function, check_initializer, check_option, check_type
+from headrace.dsl.argument_checks import check_function, check_initializer, check_option, check_type
 from headrace.dsl.functions import add_counts, add_one, aggregator_of, merger_of, nothing, zero
 from headrace.dsl.materialized import Materialized
 from headrace.dsl.stores import StoreSpec, window_store

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from headrace.sql.expressions import RowFunction
-from headrace.sql.planning.checks import check_functions, check_table_functions
+from headrace.sql.planning.clause_checks import check_functions, check_table_functions
 from headrace.sql.planning.grouping import check_row_functions
 from headrace.sql.planning.planner import everything_in
 from headrace.sql.planning.running.records import Exploded

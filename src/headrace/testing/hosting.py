@@ -18,7 +18,7 @@ from headrace.runtime.task import Task, TaskId
 from headrace.serdes import Serde
 from headrace.state import Changes, DiskEngine, MemoryEngine, OverlayEngine, StoreBuilder
 from headrace.state.environment import Environment, disk_engine, open_environment
-from headrace.testing.checks import check_raw
+from headrace.testing.record_checks import check_raw
 from headrace.topics.log import Output, Raw
 from headrace.topics.partitioner import partition_for
 from headrace.topology.levels import Level, forward_edges, levels

@@ -13,7 +13,7 @@ from headrace.errors import StreamsError, TopologyError, describe_value
 from headrace.record import EMPTY_HEADERS, Headers, KeyValue
 from headrace.serdes import Serde
 from headrace.tabular import Row, Tabular
-from headrace.testing.checks import checked_headers, checked_several
+from headrace.testing.record_checks import checked_headers, checked_several
 from headrace.topics.log import Output
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from headrace.config import StreamsConfig
 from headrace.processor import FixedKeyProcessorSupplier, ProcessorSupplier, TopicNameExtractor
 from headrace.serdes import Serde
 from headrace.state import StoreBuilder
-from headrace.topology.checks import (
+from headrace.topology.node_checks import (
     check_function,
     check_name,
     check_names,

@@ -12,7 +12,8 @@ from headrace.config import StreamsConfig
 from headrace.errors import TopologyError, describe_value, did_you_mean
 from headrace.processor import ProcessorWrapper
 from headrace.state import StoreBuilder
-from headrace.topology.checks import (
+from headrace.topology.graph import Graph
+from headrace.topology.node_checks import (
     brought_stores,
     check_function,
     check_name,
@@ -24,7 +25,6 @@ from headrace.topology.checks import (
     check_transformer_supplier,
     invalid,
 )
-from headrace.topology.graph import Graph
 from headrace.topology.nodes import (
     GlobalStore,
     ImplicitNames,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.sql.expressions import RowFunction
-from headrace.sql.planning.checks import windowed_repartition
+from headrace.sql.planning.clause_checks import windowed_repartition
 from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import KeyFormat, SelectKey, Step
 from headrace.sql.planning.projection import Projection

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 from headrace.sql.errors import SqlError, SqlStatementError
-from headrace.sql.pull.checks import check_clauses
+from headrace.sql.pull.clause_rules import check_clauses
 from headrace.sql.pull.stream_query import StreamQuery
 from headrace.sql.pull.table_query import TableQuery
 from headrace.sql.results import PullResult, QueryContext, ResultRow

@@ -16,7 +16,7 @@ from headrace.sql.planning.planner import everything_in
 from headrace.sql.planning.select import SelectClause, Selected
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.typing import Typing
-from headrace.sql.pull.checks import check_aggregates, check_queryable, uses_groups
+from headrace.sql.pull.clause_rules import check_aggregates, check_queryable, uses_groups
 from headrace.sql.pull.grouping import GroupedRows
 from headrace.sql.pull.joining import table_join
 from headrace.sql.pull.ordering import check_order, order_place

@@ -9,7 +9,7 @@ from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.expressions import RowPredicate
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.tree import references, walk
-from headrace.sql.pull.checks import EXTENSIONS
+from headrace.sql.pull.clause_rules import EXTENSIONS
 from headrace.sql.pull.conditions import conjunction, conjuncts
 from headrace.sql.pull.keys import Access, KeyConditions
 from headrace.sql.pull.ordering import ordered, page
