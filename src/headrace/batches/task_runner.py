@@ -26,7 +26,7 @@ from headrace.runtime.task import Task, TaskId
 from headrace.topics.blob import pack_all, unpack
 from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal
 from headrace.topics.log import Output, Raw, Topic, TopicLog, TopicPartition
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.record_partitioning import Sticky, spread
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 | module | |
 |---|---|
 | ``stopped`` | an application at rest, and the micro-batch that changes it |
-| ``rows`` | rows of changelogs as they lie in the log |
+| ``changelog_rows`` | rows of changelogs as they lie in the log |
 | ``grow`` | more partitions: the procedure |
 | ``growth`` | tasks before and after, and what stands in the way |
 | ``partition_keys``, ``moving`` | where rows have their partition key, and which row goes where |

@@ -11,7 +11,7 @@ from typing import Any
 from headrace.app.description import Description
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.inputs import check_inputs
-from headrace.change.rows import latest_rows, read_pages
+from headrace.change.changelog_rows import latest_rows, read_pages
 from headrace.change.snapshot import Snapshot, Tell, existing_snapshot, task_records
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
 from headrace.config import StreamsConfig

@@ -16,7 +16,7 @@ from headrace.serdes import Serde
 from headrace.testing.record_checks import checked_headers
 from headrace.topics.log import Output
 from headrace.topics.partitioner import default_partitioner
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.record_partitioning import Sticky, spread
 
 K = TypeVar("K")
 V = TypeVar("V")

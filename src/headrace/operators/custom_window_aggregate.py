@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import SerializationError, StreamsError
+from headrace.operators.aggregate_rows import forward_flushes, keeper
 from headrace.operators.base import Edge, Node
 from headrace.operators.emit import NEVER, Emit, on_close
-from headrace.operators.rows import forward_flushes, keeper
 from headrace.topics.log import Headers
 from headrace.topology.operations import WindowAggregate
 from headrace.windows import EmitStrategy, Window, Windowed, Windows

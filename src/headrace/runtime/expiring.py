@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import SerializationError
-from headrace.operators.rows import Save
+from headrace.operators.aggregate_rows import Save
 from headrace.runtime.punctuation import NEVER
 from headrace.state.expiry import ExpiryIndex, TimeToLive
 

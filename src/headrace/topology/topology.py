@@ -10,6 +10,7 @@ from headrace.config import StreamsConfig
 from headrace.processor import FixedKeyProcessorSupplier, ProcessorSupplier, TopicNameExtractor
 from headrace.serdes import Serde
 from headrace.state import StoreBuilder
+from headrace.topology.graph_writer import GraphWriter
 from headrace.topology.node_checks import (
     check_function,
     check_name,
@@ -25,7 +26,6 @@ from headrace.topology.node_checks import (
 from headrace.topology.nodes import Extractor, Partitioner, SinkNode, SourceNode
 from headrace.topology.offset_reset import AutoOffsetReset
 from headrace.topology.operations import UserProcessor
-from headrace.topology.writing import GraphWriter
 
 OffsetReset: TypeAlias = AutoOffsetReset | str | timedelta
 

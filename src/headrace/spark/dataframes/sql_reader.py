@@ -32,7 +32,7 @@ from headrace.spark.dataframes.filters import KeyBytes, Pushable, Range
 from headrace.spark.dataframes.options import Options
 from headrace.spark.dataframes.scanning import ScanCounts, ScanRange, asked_bounds, plan_ranges, scan
 from headrace.spark.dataframes.store_reader import in_time, of_keys
-from headrace.spark.dataframes.table_rows import StoreShape, TableRow, restored
+from headrace.spark.dataframes.store_rows import StoreShape, TableRow, restored
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing

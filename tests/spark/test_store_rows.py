@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import UnsupportedOperationError
-from headrace.spark.dataframes.table_rows import StoreShape, TableRow, restored
+from headrace.spark.dataframes.store_rows import StoreShape, TableRow, restored
 from headrace.topics.log import Raw
 
 
