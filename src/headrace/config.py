@@ -13,7 +13,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
-from headrace.arguments import text
+from headrace.arguments.values import text
 from headrace.client_settings import client_prefix, is_client_setting, prefix_client_settings
 from headrace.errors import ConfigError, describe_value, did_you_mean
 from headrace.handlers import (

@@ -9,8 +9,8 @@ from datetime import timedelta
 from enum import Enum
 from typing import Any
 
+from headrace.arguments.signatures import count_of, deferred, describe_function, parameters_of, takes
 from headrace.errors import ConfigError, describe_value, did_you_mean
-from headrace.signatures import count_of, deferred, describe_function, parameters_of, takes
 
 PREFIXES = (
     "consumer.",

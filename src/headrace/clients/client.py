@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from headrace.app.directories import log_directory, open_log
-from headrace.arguments import serde as check_serde
+from headrace.arguments.values import serde as check_serde
 from headrace.config import StreamsConfig
 from headrace.errors import (
     ConfigError,

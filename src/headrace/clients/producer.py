@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar, overload
 
-from headrace.arguments import whole_number
+from headrace.arguments.values import whole_number
 from headrace.clients.client import Client
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, TopicError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from headrace import arguments
+from headrace.arguments import values
+from headrace.arguments.signatures import count_of, deferred, describe_function, parameters_of, takes
 from headrace.errors import TopologyError, describe_value
 from headrace.record import WithKey
-from headrace.signatures import count_of, deferred, describe_function, parameters_of, takes
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ def _option_hint(kind: str, value: Any) -> str:
 
 def check_serde(where: str, argument: str, serde: Any) -> None:
     """Raises unless ``serde`` is a serde or None, which stands for the application's default."""
-    arguments.serde(serde, f"{where}: {argument}")
+    values.serde(serde, f"{where}: {argument}")
 
 
 def check_schema(where: str, schema: Any) -> None:

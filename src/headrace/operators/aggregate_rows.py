@@ -7,9 +7,9 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, TypeAlias
 
+from headrace.arguments.signatures import describe_function
 from headrace.errors import SerializationError
 from headrace.operators.base import Edge, Getter, Node
-from headrace.signatures import describe_function
 from headrace.state.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
 from headrace.topics.log import Headers
 

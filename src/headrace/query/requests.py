@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Generic, TypeVar
 
-from headrace.arguments import text, whole_number
+from headrace.arguments.values import text, whole_number
 from headrace.query.position import PositionBound
 from headrace.query.queries import Query
 

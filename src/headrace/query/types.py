@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from headrace.arguments import text, whole_number
+from headrace.arguments.values import text, whole_number
 from headrace.state import values_only
 from headrace.state.faces import (
     ReadOnlyKeyValueStore,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from headrace.arguments.signatures import describe_function, raised_in, users
 from headrace.errors import DeserializationError, ProcessingError, ProductionError, StreamsError
 from headrace.handlers import ErrorContext, FailedOutput, Origin, Response, Result, decide
 from headrace.record import Headers as UserHeaders
 from headrace.record import Record
 from headrace.runtime.task_state import TaskState
-from headrace.signatures import describe_function, raised_in, users
 from headrace.topics.log import Headers, Raw
 from headrace.topology.nodes import SinkNode
 

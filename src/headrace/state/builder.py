@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from headrace.arguments import topic_config
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
+from headrace.arguments.values import topic_config
 from headrace.errors import TopologyError
 from headrace.serdes import Serde, Serdes
 from headrace.state.base import TaskLink

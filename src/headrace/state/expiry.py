@@ -11,7 +11,7 @@ from itertools import islice
 from struct import Struct
 from typing import Any, ClassVar, Literal
 
-from headrace.durations import MAX_LONG, to_ms
+from headrace.arguments.durations import MAX_LONG, to_ms
 from headrace.errors import TopologyError, describe_value
 from headrace.state.base import ChangelogRecord, Store
 from headrace.state.changes import Changes

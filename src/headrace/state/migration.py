@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.arguments.signatures import describe_function, takes
 from headrace.errors import TopologyError, describe_value
 from headrace.serdes import Serde
-from headrace.signatures import describe_function, takes
 
 
 @dataclass(frozen=True)

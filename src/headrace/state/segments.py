@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from struct import Struct
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.state.codec import KEY_END, escape, pack_timestamp, timestamp_of, unescape
 from headrace.state.engine import Engine
 

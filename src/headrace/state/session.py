@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import Any, ClassVar, Generic, TypeVar
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.record import KeyValue
 from headrace.state.base import ChangelogRecord, HeaderPairs
 from headrace.state.cache import CacheBudget

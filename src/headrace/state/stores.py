@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from headrace.arguments import flag
-from headrace.durations import to_ms
+from headrace.arguments.durations import to_ms
+from headrace.arguments.hints import HintingType
+from headrace.arguments.values import flag
 from headrace.errors import TopologyError, describe_value
-from headrace.hints import HintingType
 from headrace.serdes import Serde
 from headrace.state.builder import StoreBuilder
 from headrace.state.own import StateStore, StateStoreContext

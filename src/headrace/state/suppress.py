@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Any, ClassVar
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.state.base import ChangelogRecord, HeaderPairs, Store
 from headrace.state.changes import Changes
 from headrace.state.codec import Codec, pack_timestamp, timestamp_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.tabular import Row, Tabular
 
 if TYPE_CHECKING:

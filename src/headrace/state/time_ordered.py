@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Any, ClassVar, NamedTuple
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.state.base import ChangelogRecord, HeaderPairs, Origin, Store
 from headrace.state.changes import Changes
 from headrace.state.codec import Codec

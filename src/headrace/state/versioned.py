@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.record import VersionedRecord
 from headrace.state.base import ChangelogRecord, Store, require_key
 from headrace.state.changes import Changes

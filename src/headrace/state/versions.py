@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.state.base import ChangelogRecord
 from headrace.state.changes import Changes
 from headrace.state.codec import escape, pack_timestamp, timestamp_of, unescape

@@ -7,7 +7,7 @@ from itertools import repeat
 from struct import Struct
 from typing import Any, ClassVar, Generic, TypeVar
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.record import KeyValue, ValueAndTimestamp
 from headrace.state.base import ChangelogRecord, TaskLink
 from headrace.state.cache import CacheBudget

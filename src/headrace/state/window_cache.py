@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.state.base import LATEST, HeaderPairs, Store, TaskLink
 from headrace.state.buffer import MISSING
 from headrace.state.cache import CacheBudget, entry_size

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from headrace.arguments import text, whole_number
+from headrace.arguments.values import text, whole_number
 from headrace.config import StreamsConfig
 from headrace.errors import TopologyError, did_you_mean
 from headrace.record import RecordMetadata

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from headrace.arguments.signatures import count_of, deferred, describe_function, parameters_of, takes
 from headrace.errors import TopologyError, describe_value
 from headrace.processor import FixedKeyProcessor, Processor, ValueTransformerWithKey, stores_of
-from headrace.signatures import count_of, deferred, describe_function, parameters_of, takes
 from headrace.state import StoreBuilder
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")

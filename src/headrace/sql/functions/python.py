@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import islice
 from typing import Any, TypeVar, get_type_hints, overload
 
-from headrace.signatures import describe_function
+from headrace.arguments.signatures import describe_function
 from headrace.sql.errors import SqlFunctionError
 from headrace.sql.functions.definitions import (
     Aggregate,

@@ -13,9 +13,9 @@ from weakref import WeakSet
 
 from rocksdict import Options, Rdict, RdictIter, WriteBatch, WriteOptions
 
+from headrace.arguments.signatures import describe_function
 from headrace.errors import ConfigError, ProcessorStateError
 from headrace.private_directory import make_directories
-from headrace.signatures import describe_function
 from headrace.state.changes import Changes
 from headrace.state.environment import OWN
 from headrace.state.rocksdb.engine import RocksDbEngine

@@ -20,7 +20,7 @@ def describe_function(function: Any) -> str:
     >>> describe_function(str.upper)
     'str.upper'
     >>> describe_function(lambda value: value)
-    '<lambda> (<doctest headrace.signatures.describe_function[1]>:1)'
+    '<lambda> (<doctest headrace.arguments.signatures.describe_function[1]>:1)'
     """
     function = _unwrapped(function)
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
