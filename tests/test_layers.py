@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 
 # A line may import only from itself and the lines above it.
 LAYERS = (
-    {"errors", "arguments", "detached", "private_directory", "settings", "config", "client_settings", "named_objects"}
+    {"errors", "arguments", "detached", "private_directory", "config"}
     | {"record", "timestamps", "serdes", "tabular", "windows", "handlers"},
     {"topics"},
     {"state"},

@@ -6,8 +6,8 @@ from dataclasses import fields
 from functools import cache
 
 from headrace.config import StreamsConfig
+from headrace.config.settings import CLIENT_SETTINGS, PREFIXES
 from headrace.errors import ConfigError, did_you_mean
-from headrace.settings import CLIENT_SETTINGS, PREFIXES
 from headrace.sql.connect.settings import DEFAULTS as CONNECT
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.literals import DEFAULT_TIMEOUT_MS, TIMEOUT_MS

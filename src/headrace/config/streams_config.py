@@ -14,20 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from headrace.arguments.values import text
-from headrace.client_settings import client_prefix, is_client_setting, prefix_client_settings
-from headrace.errors import ConfigError, describe_value, did_you_mean
-from headrace.handlers import (
-    DefaultProductionExceptionHandler,
-    DeserializationExceptionHandler,
-    LateRecord,
-    LogAndFailExceptionHandler,
-    LogAndFailProcessingExceptionHandler,
-    ProcessingExceptionHandler,
-    ProductionExceptionHandler,
-)
-from headrace.named_objects import find_named
-from headrace.serdes import Serde, Serdes
-from headrace.settings import (
+from headrace.config.client_settings import client_prefix, is_client_setting, prefix_client_settings
+from headrace.config.named_objects import find_named
+from headrace.config.settings import (
     CLIENT_SETTINGS,
     NAMED_KINDS,
     NO_EFFECT,
@@ -38,6 +27,17 @@ from headrace.settings import (
     setting,
     to_plain,
 )
+from headrace.errors import ConfigError, describe_value, did_you_mean
+from headrace.handlers import (
+    DefaultProductionExceptionHandler,
+    DeserializationExceptionHandler,
+    LateRecord,
+    LogAndFailExceptionHandler,
+    LogAndFailProcessingExceptionHandler,
+    ProcessingExceptionHandler,
+    ProductionExceptionHandler,
+)
+from headrace.serdes import Serde, Serdes
 from headrace.timestamps import FailOnInvalidTimestamp, TimestampExtractor
 
 logger = logging.getLogger(__name__)
