@@ -11,8 +11,8 @@ import httpx
 
 from headrace import Streams
 from headrace.app.engine import local_engine
+from headrace.http.parameters import position_text
 from headrace.query import Position
-from headrace.query.http.parameters import position_text
 from tests.query.kit import Place, topology_of
 from tests.query.programs import build
 

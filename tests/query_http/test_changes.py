@@ -15,9 +15,9 @@ import pytest
 from starlette.applications import Starlette
 from websockets.sync.client import connect
 
-from headrace.query.http.errors import RequestError
+from headrace.http.errors import RequestError
+from headrace.http.limits import Limits
 from headrace.query.http.hub import Batch, Message, Subscriber, id_of, offsets_of
-from headrace.query.http.limits import Limits
 from headrace.web.application import make_application
 from tests.query_http.running import Running
 

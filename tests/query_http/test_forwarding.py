@@ -16,10 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from headrace.http.server import Listening, Server
 from headrace.query.metadata import HostInfo
 from headrace.query.node import Lease, ViewNode
 from headrace.query.peer_proof import PeerProof
-from headrace.web.server import Listening, Server
 from headrace.web.views import serve_views
 from tests.query.kit import Place, topology_of
 from tests.query.programs import build

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from headrace import Serdes
-from headrace.query.http.errors import RequestError
+from headrace.http.errors import RequestError
+from headrace.http.parameters import position_text
 from headrace.query.http.keys import read_key
-from headrace.query.http.parameters import position_text
 from headrace.serdes import Serde
 from tests.query_http.running import Running
 

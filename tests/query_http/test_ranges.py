@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.http.errors import RequestError
 from headrace.query.http.cursors import Cursor
-from headrace.query.http.errors import RequestError
 from tests.query_http.running import Running, named
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 from starlette.applications import Starlette
 
-from headrace.query.http.limits import Limits
-from headrace.web.server import Listening, Server
+from headrace.http.limits import Limits
+from headrace.http.server import Listening, Server
 
 
 class Client:

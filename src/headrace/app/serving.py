@@ -22,7 +22,7 @@ from headrace.web.observed import Failed
 from headrace.web.recorder import Recorder
 
 if TYPE_CHECKING:
-    from headrace.web.server import Listening, Server
+    from headrace.http.server import Listening, Server
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class Serving:
 
     def _listening(self) -> Listening:
         try:
-            from headrace.web.server import Listening
+            from headrace.http.server import Listening
         except ImportError as error:
             if (error.name or "").startswith("headrace"):
                 raise
@@ -163,9 +163,9 @@ class Serving:
         if self._listen is None:
             return
         listening = self._listening()
-        from headrace.query.http.values import formatting
+        from headrace.http.json_values import formatting
+        from headrace.http.server import Server
         from headrace.web.application import make_application
-        from headrace.web.server import Server
 
         token = self.seen.config.http_token
         recorder = Recorder(self.seen)

@@ -10,12 +10,12 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.http.security import Security
+from headrace.http.server import Listening, Server
 from headrace.registry_server.errors import RegistryError
 from headrace.registry_server.registry import DevelopmentRegistry
 from headrace.registry_server.routes import error_answer, json_answer, registry_routes
 from headrace.topics.log import TopicLog
-from headrace.web.security import Security
-from headrace.web.server import Listening, Server
 
 NOT_FOR_PRODUCTION = (
     "it is for development, not for production: it has no users, no copies and no modes, and knows rules of "

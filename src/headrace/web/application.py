@@ -13,9 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from headrace.query.http.errors import error_response
+from headrace.http.errors import error_response
+from headrace.http.limits import Limits
+from headrace.http.security import Security
 from headrace.query.http.instance import Instance
-from headrace.query.http.limits import Limits
 from headrace.query.http.routes import StoreRoutes, json_response
 from headrace.web.assets import Assets
 from headrace.web.console_api import ConsoleRoutes
@@ -23,7 +24,6 @@ from headrace.web.health import HealthRoutes
 from headrace.web.observed import Observed
 from headrace.web.openapi import openapi
 from headrace.web.recorder import Recorder
-from headrace.web.security import Security
 
 logger = logging.getLogger(__name__)
 

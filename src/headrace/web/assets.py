@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from headrace.query.http.errors import RequestError
+from headrace.http.errors import RequestError
 
 _TYPES = {
     "css": "text/css",

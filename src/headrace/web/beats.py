@@ -10,10 +10,10 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from headrace.query.http.errors import unavailable
-from headrace.query.http.limits import Limits
-from headrace.query.http.parameters import check_names
-from headrace.query.http.values import to_json
+from headrace.http.errors import unavailable
+from headrace.http.json_values import to_json
+from headrace.http.limits import Limits
+from headrace.http.parameters import check_names
 
 _BEAT_SECONDS = 1.0
 

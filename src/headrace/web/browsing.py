@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from headrace.errors import OffsetOutOfRangeError, UnknownTopicError, did_you_mean
-from headrace.query.http.errors import RequestError, bad_request
-from headrace.query.http.values import to_json
+from headrace.http.errors import RequestError, bad_request
+from headrace.http.json_values import to_json
 from headrace.serdes import Serde, Serdes
 from headrace.topics.log import Raw, TopicLog
 

@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from headrace.query.http.handling import answered
-from headrace.query.http.limits import Limits
-from headrace.query.http.parameters import check_names, number
+from headrace.http.handling import answered
+from headrace.http.limits import Limits
+from headrace.http.parameters import check_names, number
 from headrace.query.http.routes import json_response
 from headrace.web.browsing import Browser
 

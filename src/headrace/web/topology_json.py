@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headrace.query.http.errors import explained
+from headrace.http.errors import explained
 from headrace.topics.log import TopicLog
 from headrace.topology.queryable import topics_of_others
 from headrace.topology.topology import Topology

@@ -10,17 +10,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from headrace.http.json_values import FORMATTERS
+from headrace.http.server import Listening, Server
 from headrace.metrics.names import STATE, MetricName, Metrics
 from headrace.metrics.prometheus import CONTENT_TYPE, prometheus_text
 from headrace.query.http.routes import json_response
-from headrace.query.http.values import FORMATTERS
 from headrace.query.metadata import HostInfo
 from headrace.query.node import ViewNode, key_metadata
 from headrace.query.stores import task_name
 from headrace.query.views import Views
 from headrace.topics.log import TopicLog
 from headrace.web.application import make_application
-from headrace.web.server import Listening, Server
 
 logger = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from headrace.http.errors import RequestError, bad_request, unavailable
+from headrace.http.limits import Limits
 from headrace.query.global_feed import WHOLE
 from headrace.query.http.cursors import Cursor
-from headrace.query.http.errors import RequestError, bad_request, unavailable
 from headrace.query.http.keys import read_key
-from headrace.query.http.limits import Limits
 from headrace.query.position import Position
 from headrace.query.replica import Reader
 from headrace.query.stores import ViewedStore

@@ -7,7 +7,7 @@ import binascii
 import json
 from dataclasses import dataclass
 
-from headrace.query.http.errors import bad_request
+from headrace.http.errors import bad_request
 
 _LONGEST = 32_768
 

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from headrace.errors import OffsetOutOfRangeError
+from headrace.http.errors import RequestError, unavailable
+from headrace.http.json_values import to_json
+from headrace.http.limits import Limits
 from headrace.query.browsing import StoreChange, Subscription
-from headrace.query.http.errors import RequestError, unavailable
 from headrace.query.http.hub import Batch, Hub, Message, Subscriber, id_of, messages_of, offsets_of
 from headrace.query.http.instance import Instance
-from headrace.query.http.limits import Limits
-from headrace.query.http.values import to_json
 from headrace.query.stores import Part
 from headrace.query.views import Views
 from headrace.windows import Windowed

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from headrace.query.http.errors import RequestError, unavailable
+from headrace.http.errors import RequestError, unavailable
 from headrace.query.metadata import HostInfo
 from headrace.query.peer_proof import PeerProof
 

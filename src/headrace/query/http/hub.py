@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from headrace.http.errors import bad_request
+from headrace.http.json_values import to_json
 from headrace.query.browsing import StoreChange, Subscription
-from headrace.query.http.errors import bad_request
-from headrace.query.http.values import to_json
 from headrace.windows import Windowed
 
 logger = logging.getLogger(__name__)

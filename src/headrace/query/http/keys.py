@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.errors import StreamsError
-from headrace.query.http.errors import RequestError, bad_request
+from headrace.http.errors import RequestError, bad_request
 from headrace.serdes import Serde
 from headrace.serdes.primitives import (
     BooleanSerde,
@@ -31,7 +31,7 @@ def read_key(text: str, serde: Serde[Any], what: str = "key") -> Any:
     >>> read_key("seven", Serdes.long())
     Traceback (most recent call last):
     ...
-    headrace.query.http.errors.RequestError: key 'seven' is not one of LongSerde(): invalid literal for int() with ...
+    headrace.http.errors.RequestError: key 'seven' is not one of LongSerde(): invalid literal for int() with ...
     """
     try:
         key = _read(text, serde)

@@ -15,19 +15,19 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from headrace.errors import StateStoreMigratedError, StreamsRebalancingError
+from headrace.http.errors import RequestError, bad_request, explained, unavailable
+from headrace.http.handling import Handler, answered
+from headrace.http.json_values import named, to_json
+from headrace.http.limits import Limits
+from headrace.http.parameters import check_names, choice, flag, number, position_of, position_text
+from headrace.http.streaming_response import HeldResponse, until_gone
 from headrace.query.browsing import Subscription
 from headrace.query.http.answering import Answer, Answering, KeyQuestion, RangeQuestion
 from headrace.query.http.cursors import Cursor
-from headrace.query.http.errors import RequestError, bad_request, explained, unavailable
 from headrace.query.http.following import Follower, SnapshotBudget, name_of
 from headrace.query.http.forwarding import FORWARDED, Forwarded, Peers, raise_for
-from headrace.query.http.handling import Handler, answered
 from headrace.query.http.hub import Batch, Hub
 from headrace.query.http.instance import Instance
-from headrace.query.http.limits import Limits
-from headrace.query.http.parameters import check_names, choice, flag, number, position_of, position_text
-from headrace.query.http.streams import HeldResponse, until_gone
-from headrace.query.http.values import named, to_json
 from headrace.query.position import Position
 from headrace.query.views import Views
 

@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.http.security import Security
 from headrace.sql.server.console.routes import ConsoleRoutes
 from headrace.sql.server.errors import NOT_FOUND, RequestError
 from headrace.sql.server.querying import QueryEndpoint
@@ -23,7 +24,6 @@ from headrace.sql.server.routes.statements import statement_routes
 from headrace.sql.server.routes.websockets import websocket_routes
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.statements import Statements
-from headrace.web.security import Security
 
 _STREAM_BYTES = 1 << 62
 """A stream of rows has no end; what is read at once has its limit where it is read."""
@@ -47,7 +47,7 @@ def sql_application(
     hosts: Collection[str] | None = None,
     accepts_statements: bool = True,
 ) -> Starlette:
-    """Returns the application; ``token``, ``user`` and ``hosts`` say who may call it, see ``headrace.web.security``."""
+    """Returns the application; ``token``, ``user``, ``hosts`` say who may call it, see ``headrace.http.security``."""
     statements = Statements(service)
     endpoint = QueryEndpoint(service)
     console = ConsoleRoutes(service, statements, endpoint, accepts=accepts_statements)

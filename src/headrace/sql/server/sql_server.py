@@ -15,6 +15,7 @@ from headrace.app.engine import EngineFactory
 from headrace.app.lock import lock_directory
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, LockError
+from headrace.http.server import Listening, Server
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.connect.client import ConnectClient
 from headrace.sql.connect.settings import ConnectSettings
@@ -26,7 +27,6 @@ from headrace.sql.server.application import sql_application
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.settings import KNOWN
 from headrace.topics.journal import DurableLog
-from headrace.web.server import Listening, Server
 
 logger = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from headrace.query.http.handling import answered
-from headrace.query.http.limits import Limits
-from headrace.query.http.streams import HeldResponse
-from headrace.query.http.values import to_json
+from headrace.http.handling import answered
+from headrace.http.json_values import to_json
+from headrace.http.limits import Limits
+from headrace.http.streaming_response import HeldResponse
 from headrace.sql.server.console.script import Event, Script
 from headrace.sql.server.console.topics import CatalogTopics
 from headrace.sql.server.console.watching import Watching

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headrace.query.http.streams import HeldResponse
+from headrace.http.streaming_response import HeldResponse
 from headrace.sql.results import ResultRow
 from headrace.sql.server.errors import NOT_ACCEPTABLE, RequestError
 from headrace.sql.server.printing import Printed

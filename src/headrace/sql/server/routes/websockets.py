@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from headrace.query.http.streams import until_gone
+from headrace.http.streaming_response import until_gone
 from headrace.sql.results import ResultRow
 from headrace.sql.server.entities.entity import plain
 from headrace.sql.server.entities.schemas import fields_of

@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.errors import ConfigError
-from headrace.query.http.limits import Limits
+from headrace.http.limits import Limits
 from headrace.query.metadata import HostInfo
 
 logger = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class _Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._first is not None:
-            from headrace.web.http2 import PREFACE, Http2Protocol
+            from headrace.http.http2 import PREFACE, Http2Protocol
 
             data = self._first + data
             if len(data) < len(PREFACE) and PREFACE.startswith(data):

@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.query.http.errors import error_response
+from headrace.http.errors import error_response
 from headrace.query.peer_proof import SCHEME, PeerProof
 
 # The console loads nothing from elsewhere and runs no code that is not one of its files.

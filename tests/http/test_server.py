@@ -13,9 +13,9 @@ import pytest
 from starlette.applications import Starlette
 
 from headrace.errors import ConfigError
+from headrace.http.server import Listening, Server
 from headrace.web.application import make_application
 from headrace.web.recorder import Recorder
-from headrace.web.server import Listening, Server
 from tests.certificates import make_certificate
 from tests.web.client import served
 from tests.web.kit import FakeObserved

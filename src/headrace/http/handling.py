@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.query.http.errors import explained, unavailable
+from headrace.http.errors import explained, unavailable
 
 Handler = Callable[[Request], Awaitable[Response]]
 

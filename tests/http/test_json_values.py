@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.query.http.values import formatting, to_json
+from headrace.http.json_values import formatting, to_json
 from headrace.windows import TimeWindow, Windowed
 
 

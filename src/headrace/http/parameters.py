@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from starlette.datastructures import QueryParams
 
 from headrace.errors import did_you_mean
-from headrace.query.http.errors import bad_request
+from headrace.http.errors import bad_request
 from headrace.query.position import Position
 
 _MAX_MS = (1 << 63) - 1
