@@ -20,9 +20,9 @@ from headrace.batches.engine import EngineListener
 from headrace.batches.reports import BatchReport
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, LockError
-from headrace.query.metadata import HostInfo
-from headrace.query.roster import Member, Roster
 from headrace.topics.embedded import EmbeddedLog
+from headrace.views.membership import Member, Roster
+from headrace.views.metadata import HostInfo
 from tests.app.kit import END, SOON, Engines, FakeEngine, application, config, counting
 
 RAN = "what a run leaves behind"

@@ -11,7 +11,7 @@ from headrace import Consumed, Grouped, KStream, Materialized, Produced, Serdes,
 from headrace.app.engine import local_engine
 from headrace.handlers import LogAndContinueExceptionHandler, LogAndContinueProcessingExceptionHandler
 from headrace.topics.log import Output
-from tests.query.kit import Place, topology_of
+from tests.views.kit import Place, topology_of
 
 EVIL = "<img src=x onerror=\"document.title='broken'\">"
 

@@ -10,7 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 
-from tests.query_http.running import Running
+from tests.views_http.running import Running
 
 QUICK = settings(
     max_examples=30,

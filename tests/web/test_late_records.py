@@ -14,7 +14,7 @@ import pytest
 from headrace import Consumed, KStream, Materialized, Streams, StreamsBuilder, TimeWindows
 from headrace.app.engine import local_engine
 from headrace.handlers import ErrorContext, Response, dead_letter
-from tests.query.kit import SOON, Place, topology_of
+from tests.views.kit import SOON, Place, topology_of
 
 WINDOWS = TimeWindows.of_size_with_no_grace(timedelta(seconds=10))
 

@@ -14,7 +14,7 @@ from websockets.typing import Origin
 
 from headrace.web.application import make_application
 from headrace.web.recorder import Recorder
-from tests.query_http.kit import RunningInstance
+from tests.views_http.kit import RunningInstance
 from tests.web.client import Client, served
 from tests.web.kit import FakeObserved, Site
 

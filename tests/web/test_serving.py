@@ -25,7 +25,7 @@ from headrace import (
 from headrace.app.engine import local_engine
 from headrace.cli import main
 from headrace.errors import ConfigError
-from tests.query.kit import Place, topology_of
+from tests.views.kit import Place, topology_of
 from tests.web.kit import counting
 
 

@@ -12,19 +12,19 @@ from typing import Any, TypeVar
 from headrace.app.state import StreamsState
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, StreamsNotStartedError, StreamsStoppedError
-from headrace.query.metadata import HostInfo, KeyQueryMetadata, LagInfo, StreamsMetadata
-from headrace.query.node import Lease, member_metadata
-from headrace.query.peer_proof import PeerProof
-from headrace.query.requests import StateQueryRequest
-from headrace.query.results import StateQueryResult
-from headrace.query.roster import Member, Roster
-from headrace.query.stores import task_name
-from headrace.query.types import QueryableStoreType, StoreQueryParameters
-from headrace.query.views import Views
 from headrace.state.faces import ReadOnlyStore
 from headrace.topics.log import TopicLog
 from headrace.topics.partitioner import StreamPartitioner
 from headrace.topology.topology import Topology
+from headrace.views.membership import Member, Roster
+from headrace.views.metadata import HostInfo, KeyQueryMetadata, LagInfo, StreamsMetadata
+from headrace.views.peer_authentication import PeerProof
+from headrace.views.queryable_store_types import QueryableStoreType, StoreQueryParameters
+from headrace.views.requests import StateQueryRequest
+from headrace.views.results import StateQueryResult
+from headrace.views.view_node import Lease, member_metadata
+from headrace.views.viewed_stores import task_name
+from headrace.views.views import Views
 
 logger = logging.getLogger(__name__)
 

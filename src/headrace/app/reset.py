@@ -21,11 +21,11 @@ from headrace.app.fingerprint import Fingerprint
 from headrace.app.lock import locked
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError, UnknownTopicError
-from headrace.query.roster import is_roster, roster_topic
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import TopicLog
 from headrace.topology.graph import Graph
 from headrace.topology.nodes import SinkNode, SourceNode
+from headrace.views.membership import is_roster, roster_topic
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from headrace.app.queries import OwnViews
 from headrace.config import StreamsConfig
 from headrace.errors import MissingDependencyError
 from headrace.metrics.names import Metrics
-from headrace.query.metadata import HostInfo
-from headrace.query.views import Views
 from headrace.topics.log import TopicLog
 from headrace.topology.topology import Topology
+from headrace.views.metadata import HostInfo
+from headrace.views.views import Views
 from headrace.web.observed import Failed
 from headrace.web.recorder import Recorder
 

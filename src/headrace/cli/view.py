@@ -21,10 +21,10 @@ from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_config, load_topology
 from headrace.config import StreamsConfig
 from headrace.errors import UnknownTopicError
-from headrace.query.metadata import HostInfo
-from headrace.query.node import Lease, ViewNode
 from headrace.topics.log import TopicLog
 from headrace.topology import Topology
+from headrace.views.metadata import HostInfo
+from headrace.views.view_node import Lease, ViewNode
 
 _LOOK_S = 0.5
 

@@ -9,7 +9,7 @@ from starlette.datastructures import QueryParams
 
 from headrace.errors import did_you_mean
 from headrace.http.errors import bad_request
-from headrace.query.position import Position
+from headrace.views.position import Position
 
 _MAX_MS = (1 << 63) - 1
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.http.errors import error_response
-from headrace.query.peer_proof import SCHEME, PeerProof
+from headrace.views.peer_authentication import SCHEME, PeerProof
 
 # The console loads nothing from elsewhere and runs no code that is not one of its files.
 _PAGE_POLICY = (
@@ -39,7 +39,7 @@ class Security:
 
     ``token`` must be in every request, of all routes, unless it is None; ``user``, ``name:password``, is as good.
     ``own_address`` tells where the other processes that share views reach this one; what they ask carries a proof made
-    for that address instead of the token, see ``headrace.query.peer_proof``.
+    for that address instead of the token, see ``headrace.views.peer_authentication``.
     ``hosts`` are the names by which the server may be called: a page of a stranger whose name leads to this machine is
     not one of them. ``answer`` makes the refusals.
     """

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.errors import ConfigError
 from headrace.http.limits import Limits
-from headrace.query.metadata import HostInfo
+from headrace.views.metadata import HostInfo
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from starlette.routing import BaseRoute, Route
 from headrace.http.errors import error_response
 from headrace.http.limits import Limits
 from headrace.http.security import Security
-from headrace.query.http.instance import Instance
-from headrace.query.http.routes import StoreRoutes, json_response
+from headrace.views.http.instance import Instance
+from headrace.views.http.routes import StoreRoutes, json_response
 from headrace.web.assets import Assets
 from headrace.web.console_api import ConsoleRoutes
 from headrace.web.health import HealthRoutes

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 from headrace.http.handling import answered
 from headrace.http.limits import Limits
 from headrace.http.parameters import check_names, number
-from headrace.query.http.routes import json_response
+from headrace.views.http.routes import json_response
 from headrace.web.beats import Beats
 from headrace.web.browsing import Browser
 from headrace.web.letters import read_letters

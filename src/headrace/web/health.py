@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from headrace.metrics.prometheus import CONTENT_TYPE, prometheus_text
-from headrace.query.http.routes import json_response
+from headrace.views.http.routes import json_response
 from headrace.web.observed import Observed
 from headrace.web.recorder import Recorder
 from headrace.web.stall import STOPPED

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route
 from headrace.http.handling import answered
 from headrace.http.limits import Limits
 from headrace.http.parameters import check_names, number
-from headrace.query.http.routes import json_response
+from headrace.views.http.routes import json_response
 from headrace.web.browsing import Browser
 
 _RECORD_PARAMETERS = ("partition", "offset", "time_ms", "limit", "key_serde", "value_serde")

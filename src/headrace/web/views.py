@@ -14,12 +14,12 @@ from headrace.http.json_values import FORMATTERS
 from headrace.http.server import Listening, Server
 from headrace.metrics.names import STATE, MetricName, Metrics
 from headrace.metrics.prometheus import CONTENT_TYPE, prometheus_text
-from headrace.query.http.routes import json_response
-from headrace.query.metadata import HostInfo
-from headrace.query.node import ViewNode, key_metadata
-from headrace.query.stores import task_name
-from headrace.query.views import Views
 from headrace.topics.log import TopicLog
+from headrace.views.http.routes import json_response
+from headrace.views.metadata import HostInfo
+from headrace.views.view_node import ViewNode, key_metadata
+from headrace.views.viewed_stores import task_name
+from headrace.views.views import Views
 from headrace.web.application import make_application
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from headrace.query.tail import wall_clock_ms
 from headrace.sql.tables.following import SqlTables
 from headrace.topics.log import TopicLog
+from headrace.views.changelog_follower import wall_clock_ms
 
 
 def open_tables(log: TopicLog, directory: Path, *, clock: Callable[[], int] = wall_clock_ms) -> SqlTables:

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from headrace.config import StreamsConfig
-from headrace.query.replica import Reader, engine_name
-from headrace.query.stores import Part, ViewedStore
-from headrace.query.tail import Tail, wall_clock_ms
 from headrace.serdes import Serdes
 from headrace.sql.tables.expiry import Expiry, RecordTime, Watched
 from headrace.state import Stores
@@ -19,6 +16,9 @@ from headrace.state.changes import Changes
 from headrace.state.codec import timestamp_of
 from headrace.topics.log import TopicLog
 from headrace.topology.topology import Topology
+from headrace.views.changelog_follower import Tail, wall_clock_ms
+from headrace.views.replica import Reader, engine_name
+from headrace.views.viewed_stores import Part, ViewedStore
 
 _ROWS = "rows"
 _TIMESTAMP_BYTES = 8
