@@ -12,13 +12,13 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from headrace.console.asgi_application import make_application
+from headrace.console.recorder import Recorder
 from headrace.errors import ConfigError
 from headrace.http.server import Listening, Server
-from headrace.web.application import make_application
-from headrace.web.recorder import Recorder
 from tests.certificates import make_certificate
-from tests.web.client import served
-from tests.web.kit import FakeObserved
+from tests.console.client import served
+from tests.console.kit import FakeObserved
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from headrace.console.view_server import serve_views
 from headrace.http.server import Listening, Server
 from headrace.views.metadata import HostInfo
 from headrace.views.peer_authentication import PeerProof
 from headrace.views.view_node import Lease, ViewNode
-from headrace.web.views import serve_views
 from tests.views.kit import Place, topology_of
 from tests.views.programs import build
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from headrace.app.queries import OwnViews
 from headrace.config import StreamsConfig
+from headrace.console.monitored_application import Failed
+from headrace.console.recorder import Recorder
 from headrace.errors import MissingDependencyError
 from headrace.metrics.names import Metrics
 from headrace.topics.log import TopicLog
 from headrace.topology.topology import Topology
 from headrace.views.metadata import HostInfo
 from headrace.views.views import Views
-from headrace.web.observed import Failed
-from headrace.web.recorder import Recorder
 
 if TYPE_CHECKING:
     from headrace.http.server import Listening, Server
@@ -163,9 +163,9 @@ class Serving:
         if self._listen is None:
             return
         listening = self._listening()
+        from headrace.console.asgi_application import make_application
         from headrace.http.json_values import formatting
         from headrace.http.server import Server
-        from headrace.web.application import make_application
 
         token = self.seen.config.http_token
         recorder = Recorder(self.seen)

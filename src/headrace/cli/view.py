@@ -102,7 +102,7 @@ def view(
     config = load_config(target, settings, application_id)
     topology = load_topology(target, config)
     if server is None and config.http_listen is not None:
-        server = "headrace.web.views:serve"
+        server = "headrace.console.view_server:serve"
     serve = None if server is None else _server(server)
     log = open_log(config)
     try:

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from headrace.console.node_metrics import node_figures
+from headrace.console.topology_json import topology_json
 from headrace.errors import StreamsError
 from headrace.metrics.names import THREAD, MetricName, Metrics
 from headrace.metrics.recording import rates_by
@@ -19,8 +21,6 @@ from headrace.sql.server.console.node_texts import NodeText, node_texts
 from headrace.sql.server.errors import NOT_FOUND, RequestError, terminated
 from headrace.sql.server.query_info import shown_state
 from headrace.sql.server.service import SqlService
-from headrace.web.node_figures import node_figures
-from headrace.web.topology_json import topology_json
 
 _WAITING_SECONDS = 3.0
 """Asking the log is a request to a broker on Kafka, so it is done less often than all the rest."""

@@ -13,7 +13,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import expect
 
-from tests.web.browser import opened_browser, take_picture
+from tests.console.browser import opened_browser, take_picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.spark]
 

@@ -22,7 +22,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.web.browser import PHONE, SOON, opened, opened_browser, take_picture
+from tests.console.browser import PHONE, SOON, opened, opened_browser, take_picture
 
 pytestmark = pytest.mark.browser
 expect.set_options(timeout=SOON)

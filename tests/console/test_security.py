@@ -12,11 +12,11 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from headrace.web.application import make_application
-from headrace.web.recorder import Recorder
+from headrace.console.asgi_application import make_application
+from headrace.console.recorder import Recorder
+from tests.console.client import Client, served
+from tests.console.kit import FakeObserved, Site
 from tests.views_http.kit import RunningInstance
-from tests.web.client import Client, served
-from tests.web.kit import FakeObserved, Site
 
 TOKEN = "open-sesame"
 WRONG = (
@@ -146,7 +146,7 @@ def test_the_page_runs_only_its_own_files(site: Site) -> None:
 
 
 def test_no_file_of_the_console_makes_markup_of_data() -> None:
-    folder = Path(__file__).parents[2] / "src" / "headrace" / "web" / "static"
+    folder = Path(__file__).parents[2] / "src" / "headrace" / "console" / "static"
     for file in folder.glob("*.js"):
         text = file.read_text(encoding="utf-8")
         for dangerous in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):

@@ -9,17 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from headrace.console.dead_letter_queue import read_letters
+from headrace.console.live_updates import Beats
+from headrace.console.monitored_application import Observed
+from headrace.console.recorder import Recorder
+from headrace.console.topic_browser import Browser
+from headrace.console.topic_routes import TopicRoutes
+from headrace.console.topology_topics import TopologyTopics
 from headrace.http.handling import answered
 from headrace.http.limits import Limits
 from headrace.http.parameters import check_names, number
 from headrace.views.http.routes import json_response
-from headrace.web.beats import Beats
-from headrace.web.browsing import Browser
-from headrace.web.letters import read_letters
-from headrace.web.observed import Observed
-from headrace.web.recorder import Recorder
-from headrace.web.topic_routes import TopicRoutes
-from headrace.web.topology_topics import TopologyTopics
 
 
 class ConsoleRoutes:

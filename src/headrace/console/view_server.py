@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from headrace.console.asgi_application import make_application
 from headrace.http.json_values import FORMATTERS
 from headrace.http.server import Listening, Server
 from headrace.metrics.names import STATE, MetricName, Metrics
@@ -20,7 +21,6 @@ from headrace.views.metadata import HostInfo
 from headrace.views.view_node import ViewNode, key_metadata
 from headrace.views.viewed_stores import task_name
 from headrace.views.views import Views
-from headrace.web.application import make_application
 
 logger = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from headrace.console.monitored_application import Observed
+from headrace.console.recorder import Recorder
+from headrace.console.stall_detection import STOPPED
+from headrace.console.topology_json import topology_json
 from headrace.metrics.prometheus import CONTENT_TYPE, prometheus_text
 from headrace.views.http.routes import json_response
-from headrace.web.observed import Observed
-from headrace.web.recorder import Recorder
-from headrace.web.stall import STOPPED
-from headrace.web.topology_json import topology_json
 
 
 class HealthRoutes:

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from headrace import Consumed, EmbeddedLog, KStream, Materialized, Produced, Serdes, StreamsBuilder, StreamsConfig
+from headrace.console.asgi_application import make_application
+from headrace.console.monitored_application import Failed
+from headrace.console.recorder import Recorder
 from headrace.metrics.names import Metrics
 from headrace.metrics.recording import Recording
 from headrace.runtime.late_samples import LateSample
 from headrace.runtime.measures import Measure
 from headrace.topics.log import TopicLog
 from headrace.topology.topology import Topology
-from headrace.web.application import make_application
-from headrace.web.observed import Failed
-from headrace.web.recorder import Recorder
-from tests.web.client import Client
+from tests.console.client import Client
 
 
 def counting(builder: StreamsBuilder) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from headrace.console.history import History
+from headrace.console.monitored_application import Failed
 from headrace.errors import LogError
-from headrace.web.history import History
-from headrace.web.observed import Failed
-from tests.web.kit import Batch, Site, TaskFigures
+from tests.console.kit import Batch, Site, TaskFigures
 
 
 def test_lag_is_what_lies_behind_the_positions(site: Site) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from headrace.config import StreamsConfig
+from headrace.console.topic_browser import TopicSerdes
 from headrace.serdes.base import resolved
 from headrace.state.suppliers import WindowSupplier
 from headrace.topology.nodes import SinkNode
 from headrace.topology.queryable import changelogs_of
 from headrace.topology.topology import Topology
 from headrace.views.viewed_stores import viewed_stores
-from headrace.web.browsing import TopicSerdes
 
 
 class TopologyTopics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.web.stall import Facts, find_stall
+from headrace.console.stall_detection import Facts, find_stall
 
 NOW = 1_000_000
 

@@ -10,7 +10,7 @@ import pytest
 from headrace import Serdes
 from headrace.handlers import ErrorContext, dead_letter
 from headrace.runtime.late_samples import LateSample
-from tests.web.kit import Batch, Site, TaskFigures
+from tests.console.kit import Batch, Site, TaskFigures
 
 
 def test_history_is_what_was_recorded(site: Site) -> None:

@@ -27,7 +27,7 @@ class Assets:
 
     def __init__(self, page: str = "index.html") -> None:
         self._page = page
-        folder = files("headrace.web").joinpath("static")
+        folder = files("headrace.console").joinpath("static")
         self._files = {each.name: each.read_bytes() for each in folder.iterdir() if each.is_file()}
 
     def routes(self) -> list[BaseRoute]:

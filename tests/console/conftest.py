@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.kit import Site
+from tests.console.kit import Site
 
 
 @pytest.fixture

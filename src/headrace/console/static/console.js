@@ -4,7 +4,7 @@ import { follow, get } from "./api.js";
 import { ago, element } from "./dom.js";
 import { banner, pages } from "./frame.js";
 import { graph, scrollGraph } from "./graph.js";
-import { lettersPage } from "./letters.js";
+import { lettersPage } from "./dead_letter_queue.js";
 import { batchesPage, overview } from "./overview.js";
 import { storesPage } from "./stores.js";
 import { topicsPage } from "./topics.js";

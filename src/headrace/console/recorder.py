@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from headrace.console.dropped_records import Rejected
+from headrace.console.history import BatchFacts, History
+from headrace.console.monitored_application import Observed
+from headrace.console.node_metrics import node_figures
+from headrace.console.stall_detection import Facts, Stall, find_stall
 from headrace.errors import StreamsError
 from headrace.metrics.names import CLIENT, TOPIC, MetricName, Metrics
 from headrace.topics.log import TopicPartition
 from headrace.topology.queryable import topics_of_others
-from headrace.web.history import BatchFacts, History
-from headrace.web.node_figures import node_figures
-from headrace.web.observed import Observed
-from headrace.web.rejected import Rejected
-from headrace.web.stall import Facts, Stall, find_stall
 
 _BEAT = 1.0
 # Asking the log is a request to a broker on Kafka, so it is done less often.

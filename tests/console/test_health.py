@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.web.observed import Failed
-from tests.web.kit import Batch, Site, TaskFigures
+from headrace.console.monitored_application import Failed
+from tests.console.kit import Batch, Site, TaskFigures
 
 
 def test_a_running_application_is_healthy_and_ready(site: Site) -> None:

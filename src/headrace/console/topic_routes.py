@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from headrace.console.topic_browser import Browser
 from headrace.http.handling import answered
 from headrace.http.limits import Limits
 from headrace.http.parameters import check_names, number
 from headrace.views.http.routes import json_response
-from headrace.web.browsing import Browser
 
 _RECORD_PARAMETERS = ("partition", "offset", "time_ms", "limit", "key_serde", "value_serde")
 

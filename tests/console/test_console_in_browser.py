@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
+from headrace.console.asgi_application import make_application
+from headrace.console.monitored_application import Failed
+from headrace.console.recorder import Recorder
 from headrace.errors import LogError
 from headrace.handlers import ErrorContext, dead_letter
 from headrace.runtime.late_samples import LateSample
-from headrace.web.application import make_application
-from headrace.web.observed import Failed
-from headrace.web.recorder import Recorder
-from tests.web.client import served
-from tests.web.kit import Batch, FakeObserved, TaskFigures
+from tests.console.client import served
+from tests.console.kit import Batch, FakeObserved, TaskFigures
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 from playwright.sync_api import Browser, Error, Page, expect
 
-from tests.web.browser import PHONE, SOON, opened, opened_browser, take_picture
-from tests.web.shop import EVIL, Shop
+from tests.console.browser import PHONE, SOON, opened, opened_browser, take_picture
+from tests.console.shop import EVIL, Shop
 
 pytestmark = pytest.mark.browser
 

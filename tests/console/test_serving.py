@@ -25,8 +25,8 @@ from headrace import (
 from headrace.app.engine import local_engine
 from headrace.cli import main
 from headrace.errors import ConfigError
+from tests.console.kit import counting
 from tests.views.kit import Place, topology_of
-from tests.web.kit import counting
 
 
 @pytest.fixture

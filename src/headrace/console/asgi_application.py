@@ -13,17 +13,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from headrace.console.assets import Assets
+from headrace.console.console_routes import ConsoleRoutes
+from headrace.console.health import HealthRoutes
+from headrace.console.monitored_application import Observed
+from headrace.console.openapi import openapi
+from headrace.console.recorder import Recorder
 from headrace.http.errors import error_response
 from headrace.http.limits import Limits
 from headrace.http.security import Security
 from headrace.views.http.instance import Instance
 from headrace.views.http.routes import StoreRoutes, json_response
-from headrace.web.assets import Assets
-from headrace.web.console_api import ConsoleRoutes
-from headrace.web.health import HealthRoutes
-from headrace.web.observed import Observed
-from headrace.web.openapi import openapi
-from headrace.web.recorder import Recorder
 
 logger = logging.getLogger(__name__)
 
