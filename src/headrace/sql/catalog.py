@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from headrace.sql.errors import Position, SqlStatementError, suggestion
 from headrace.sql.formats import FormatOptions
-from headrace.sql.schema import Schema
 from headrace.sql.types import SqlType
+from headrace.sql.types.schema import Schema
 
 if TYPE_CHECKING:
     from headrace.sql.persistent import PersistentQuery

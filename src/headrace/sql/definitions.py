@@ -9,11 +9,11 @@ from headrace.sql.catalog import SourceDefinition, TimestampColumn, WindowDefini
 from headrace.sql.errors import SqlParseError, SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
 from headrace.sql.properties import WithProperties, check_format_properties, with_key_name, wrapping
-from headrace.sql.schema import Column, Namespace, Schema
 from headrace.sql.source_checks import RESERVED_COLUMNS, check_formats
 from headrace.sql.syntax.statements import ColumnDefinition, CreateSource
 from headrace.sql.syntax.type_grammar import resolve_type
 from headrace.sql.types import ARRAY, BIGINT, BYTES, STRING, STRUCT, TIMESTAMP, SqlType, StructField
+from headrace.sql.types.schema import Column, Namespace, Schema
 
 KEY_FORMAT_SETTING = "ksql.persistence.default.format.key"
 VALUE_FORMAT_SETTING = "ksql.persistence.default.format.value"

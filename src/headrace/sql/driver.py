@@ -21,9 +21,9 @@ from headrace.sql.persistent import PersistentQuery
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
 from headrace.sql.record_rows import RecordRows, Unreadable
-from headrace.sql.schema import Schema
 from headrace.sql.server.inserting_rows import row_record
 from headrace.sql.server.rows import row_writer
+from headrace.sql.types.schema import Schema
 from headrace.testing import TopologyTestDriver
 from headrace.topics.log import Output
 

@@ -10,7 +10,7 @@ from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats import Format, FormatOptions, format_named
 from headrace.sql.properties import WithProperties
-from headrace.sql.schema import Column, Namespace
+from headrace.sql.types.schema import Column, Namespace
 
 REGISTRY_URL = "ksql.schema.registry.url"
 """The setting that says where the schema registry is."""

@@ -12,11 +12,11 @@ from headrace.sql.formats import format_named
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.internal_topics import check_writable
 from headrace.sql.planning.tree import references
-from headrace.sql.schema import PSEUDO_COLUMNS, Column, Namespace
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import InsertValues
 from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import BIGINT
+from headrace.sql.types.schema import PSEUDO_COLUMNS, Column, Namespace
 
 _READ_ONLY = frozenset(PSEUDO_COLUMNS) - {"ROWTIME"}
 

@@ -17,7 +17,7 @@ from headrace.sql.planning.reads import time_column
 from headrace.sql.planning.running.reading import ColumnTime, header_structs
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
-from headrace.sql.schema import Column, Namespace
+from headrace.sql.types.schema import Column, Namespace
 from headrace.topics.log import Headers as RawHeaders
 from headrace.windows import Windowed
 

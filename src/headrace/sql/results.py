@@ -11,7 +11,7 @@ from headrace.sql.catalog import Catalog
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.hosting.host import QueryHost
 from headrace.sql.leftovers import Leftovers
-from headrace.sql.schema import Schema
+from headrace.sql.types.schema import Schema
 from headrace.topics.log import TopicLog
 
 

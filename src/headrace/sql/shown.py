@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from headrace.sql.catalog import Catalog
 from headrace.sql.planning.tree import replaced
-from headrace.sql.schema import PSEUDO_COLUMNS
 from headrace.sql.syntax.nodes import ColumnReference, Expression, FieldAccess, Node
 from headrace.sql.syntax.statements import (
     CreateAsSelect,
@@ -19,6 +18,7 @@ from headrace.sql.syntax.statements import (
     Statement,
 )
 from headrace.sql.syntax.writing import statement_text
+from headrace.sql.types.schema import PSEUDO_COLUMNS
 
 Selected = SelectItem | SelectAll | SelectFields
 

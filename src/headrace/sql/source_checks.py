@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
 from headrace.sql.formats.format import types_within
-from headrace.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Column, Namespace, Schema
 from headrace.sql.types import SqlMap
+from headrace.sql.types.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Column, Namespace, Schema
 
 RESERVED_COLUMNS = frozenset(PSEUDO_COLUMNS) | frozenset(WINDOW_BOUNDS)
 """Names that no column of a source may have."""

@@ -12,11 +12,11 @@ from headrace.sql.errors import SqlStatementError
 from headrace.sql.inference import SchemaChoice, check_registry, inferred_columns, register_schemas
 from headrace.sql.internal_topics import check_readable, check_writable
 from headrace.sql.properties import WithProperties, source_properties
-from headrace.sql.schema import Column, Schema
 from headrace.sql.source_checks import check_formats
 from headrace.sql.syntax.statements import AlterSource, CreateSource, DropSource
 from headrace.sql.syntax.type_grammar import resolve_type
 from headrace.sql.topic_directory import TopicDirectory
+from headrace.sql.types.schema import Column, Schema
 
 
 def create_source(

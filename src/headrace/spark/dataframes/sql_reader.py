@@ -88,7 +88,7 @@ def source_schema(source: ReadableSource) -> StructType:
     """Returns the columns of a source: those of ``SELECT *``, then those that every row has.
 
     >>> from headrace.sql.catalog import SourceDefinition
-    >>> from headrace.sql.schema import Column, Namespace, Schema
+    >>> from headrace.sql.types.schema import Column, Namespace, Schema
     >>> from headrace.sql.types import BIGINT, STRING
     >>> columns = Schema((Column("N", BIGINT), Column("ID", STRING, Namespace.KEY)))
     >>> counts = SourceDefinition("TABLE", "COUNTS", columns, "counts", "KAFKA", "JSON")

@@ -11,7 +11,7 @@ from headrace.sql.expressions.analysis import (
 from headrace.sql.expressions.literals import constant
 from headrace.sql.expressions.rows import PROCESSING_LOG, RowFunction, RowPredicate
 from headrace.sql.expressions.typed import Scope, Slot, TypedExpression
-from headrace.sql.values.naming import type_text
+from headrace.sql.types.type_names import type_text
 
 __all__ = [
     "PROCESSING_LOG",

@@ -32,9 +32,9 @@ from headrace.sql.syntax.nodes import AtTimeZone, Call, ColumnReference, Express
 from headrace.sql.syntax.units import UNITS
 from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import ARRAY, STRING, TIMESTAMP, SqlType
-from headrace.sql.values.decimals import as_decimal_type
-from headrace.sql.values.naming import type_text
-from headrace.sql.values.times import to_zone
+from headrace.sql.types.decimals import as_decimal_type
+from headrace.sql.types.times import to_zone
+from headrace.sql.types.type_names import type_text
 
 R = TypeVar("R")
 

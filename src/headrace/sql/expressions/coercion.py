@@ -31,10 +31,10 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
-from headrace.sql.values.conversions import boolean_of
-from headrace.sql.values.decimals import fitted, widest
-from headrace.sql.values.naming import type_text
-from headrace.sql.values.times import parse_date, parse_time, parse_timestamp
+from headrace.sql.types.conversions import boolean_of
+from headrace.sql.types.decimals import fitted, widest
+from headrace.sql.types.times import parse_date, parse_time, parse_timestamp
+from headrace.sql.types.type_names import type_text
 
 NUMERIC = (SqlBaseType.INTEGER, SqlBaseType.BIGINT, SqlBaseType.DECIMAL, SqlBaseType.DOUBLE)
 _MOST_DIGITS = 300

@@ -15,8 +15,8 @@ from headrace.sql.functions.resolution import NUMBERS
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import STRING, SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
-from headrace.sql.values.conversions import converter
-from headrace.sql.values.decimals import plain
+from headrace.sql.types.conversions import converter
+from headrace.sql.types.decimals import plain
 
 TIMEOUT_MS = "ksql.functions.python.timeout.ms"
 """The setting of how long a function may take where a statement waits for its one value."""

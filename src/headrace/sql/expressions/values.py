@@ -38,7 +38,7 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
-from headrace.sql.values.naming import type_text
+from headrace.sql.types.type_names import type_text
 
 
 def literal_type(value: object) -> SqlType | None:

@@ -13,11 +13,11 @@ from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import JoinForeignKey, JoinRows, JoinWindow, KeyFormat, Read, SelectKey, Step
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.source_checks import check_key_columns
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import SqlType
+from headrace.sql.types.schema import Column, Namespace
 
 Needed = set[ColumnReference]
 

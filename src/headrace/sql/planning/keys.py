@@ -10,8 +10,8 @@ from headrace.sql.planning.projection import Projection
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.tree import references
 from headrace.sql.planning.typing import Typing
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
+from headrace.sql.types.schema import Column, Namespace
 
 
 def partitioned(

@@ -42,10 +42,10 @@ from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.table_functions import TableFunctions
 from headrace.sql.planning.tree import references
 from headrace.sql.planning.typing import Typing, shown_without_quotes
-from headrace.sql.schema import Column, Namespace, Schema
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
 from headrace.sql.syntax.statements import Query
 from headrace.sql.types import SqlType
+from headrace.sql.types.schema import Column, Namespace, Schema
 
 NEW_PLANNER = "ksql.new.query.planner.enabled"
 

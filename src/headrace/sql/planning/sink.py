@@ -14,10 +14,10 @@ from headrace.sql.functions.resolution import implicitly_castable
 from headrace.sql.planning.plan import KeyFormat, ValueFormat
 from headrace.sql.planning.request import SinkRequest
 from headrace.sql.properties import check_format_properties, with_key_name, wrapping
-from headrace.sql.schema import Column, Schema
 from headrace.sql.source_checks import check_formats
 from headrace.sql.syntax.nodes import Cast, Expression, TypeName
 from headrace.sql.types import SqlType
+from headrace.sql.types.schema import Column, Schema
 
 
 def sink_key_format(

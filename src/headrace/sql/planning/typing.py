@@ -16,7 +16,7 @@ from headrace.sql.syntax.nodes import Call, Cast, Expression, Literal, Node, Typ
 from headrace.sql.syntax.type_grammar import resolve_type
 from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import BOOLEAN, SqlType
-from headrace.sql.values.naming import type_text
+from headrace.sql.types.type_names import type_text
 
 
 class Typing:

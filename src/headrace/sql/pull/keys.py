@@ -20,10 +20,10 @@ from headrace.sql.pull.conditions import (
     compared_column,
     is_constant,
 )
-from headrace.sql.schema import WINDOW_BOUNDS, Column
 from headrace.sql.syntax.nodes import Comparison, Expression
 from headrace.sql.syntax.writing import expression_text, name_text
 from headrace.sql.types import BIGINT, INTEGER, STRING
+from headrace.sql.types.schema import WINDOW_BOUNDS, Column
 
 Bounds = tuple[Any, Any]
 """The lowest and the highest value, both included; None is an open end."""

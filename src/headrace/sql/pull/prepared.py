@@ -22,12 +22,12 @@ from headrace.sql.pull.joining import table_join
 from headrace.sql.pull.ordering import check_order, order_place
 from headrace.sql.pull.table_rows import TableRows
 from headrace.sql.results import QueryContext
-from headrace.sql.schema import WINDOW_BOUNDS, Column, Namespace, Schema
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.syntax.statements import Query
 from headrace.sql.tables import SqlTables
 from headrace.sql.tables.expiry import expiry_of
 from headrace.sql.types import SqlType
+from headrace.sql.types.schema import WINDOW_BOUNDS, Column, Namespace, Schema
 
 _MOST = 500
 

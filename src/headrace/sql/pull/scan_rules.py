@@ -17,10 +17,10 @@ from headrace.sql.pull.conditions import (
     is_constant,
     shown,
 )
-from headrace.sql.schema import WINDOW_BOUNDS, Schema
 from headrace.sql.syntax.nodes import ColumnReference, Comparison, Expression, Like
 from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import STRING
+from headrace.sql.types.schema import WINDOW_BOUNDS, Schema
 
 TABLE_SCANS = "ksql.query.pull.table.scan.enabled"
 RANGE_SCANS = "ksql.query.pull.range.scan.enabled"

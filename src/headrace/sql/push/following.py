@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from headrace.errors import OffsetOutOfRangeError, UnknownTopicError
 from headrace.sql.results import ResultRow
-from headrace.sql.schema import Schema
+from headrace.sql.types.schema import Schema
 from headrace.topics.log import Offsets, Raw, TopicLog
 
 LIMIT_REACHED = "Limit Reached"

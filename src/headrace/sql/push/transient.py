@@ -31,10 +31,10 @@ from headrace.sql.properties import WithProperties
 from headrace.sql.push.following import FollowedTopic, first_offsets
 from headrace.sql.record_rows import key_format_of
 from headrace.sql.results import QueryContext, ResultRow
-from headrace.sql.schema import WINDOW_BOUNDS, Column, Schema
 from headrace.sql.syntax.nodes import Call, ColumnReference, Expression, Literal
 from headrace.sql.syntax.statements import CreateAsSelect, Query, SelectItem, SelectQuery
 from headrace.sql.types import SqlType
+from headrace.sql.types.schema import WINDOW_BOUNDS, Column, Schema
 from headrace.topics.log import Raw
 from headrace.windows import Windowed
 

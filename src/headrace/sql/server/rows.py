@@ -9,9 +9,9 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from headrace.sql.schema import Schema
 from headrace.sql.syntax.writing import number_text
 from headrace.sql.types import SqlArray, SqlBaseType, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.schema import Schema
 
 Writer = Callable[[Any], str]
 
@@ -22,7 +22,7 @@ _EPOCH_DAY = date(1970, 1, 1)
 def row_writer(schema: Schema) -> Callable[[Sequence[Any]], str]:
     """Returns a function that writes the columns of a row as a JSON array.
 
-    >>> from headrace.sql.schema import Column
+    >>> from headrace.sql.types.schema import Column
     >>> from headrace.sql.types import DECIMAL, DOUBLE
     >>> write = row_writer(Schema((Column("A", DECIMAL(4, 2)), Column("B", DOUBLE))))
     >>> write([Decimal("1.50"), 1e10])
@@ -40,7 +40,7 @@ def row_writer(schema: Schema) -> Callable[[Sequence[Any]], str]:
 def cell_writer(schema: Schema) -> Callable[[Sequence[Any]], list[str | None]]:
     """Returns a function that writes each column as the text that a person reads, numbers with all their digits.
 
-    >>> from headrace.sql.schema import Column
+    >>> from headrace.sql.types.schema import Column
     >>> from headrace.sql.types import BIGINT, STRING
     >>> write = cell_writer(Schema((Column("A", BIGINT), Column("B", STRING), Column("C", STRING))))
     >>> write([2**62 + 1, 'say "so"', None])

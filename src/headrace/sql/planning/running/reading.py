@@ -9,7 +9,7 @@ from headrace.processor import FixedKeyProcessor
 from headrace.record import FixedKeyRecord, Headers
 from headrace.sql.errors import SqlExecutionError
 from headrace.sql.expressions.rows import RowFunction
-from headrace.sql.schema import Column, Namespace
+from headrace.sql.types.schema import Column, Namespace
 from headrace.timestamps import ConsumedRecord
 from headrace.windows import Windowed
 

@@ -9,8 +9,8 @@ from headrace.console.topic_browser import TopicSerdes
 from headrace.serdes import Serde, Serdes
 from headrace.sql.catalog import Catalog, SourceDefinition
 from headrace.sql.internal_topics import is_internal
-from headrace.sql.schema import Namespace
 from headrace.sql.types import SqlBaseType
+from headrace.sql.types.schema import Namespace
 
 # Any: a serde for each type of columns.
 _KEYS: dict[SqlBaseType, Serde[Any]] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
-from headrace.sql.values.decimals import (
+from headrace.sql.types.decimals import (
     double_text,
     double_to_bigint,
     double_to_integer,
@@ -20,7 +20,7 @@ from headrace.sql.values.decimals import (
     wrap_bigint,
     wrap_integer,
 )
-from headrace.sql.values.times import (
+from headrace.sql.types.times import (
     DAY_MS,
     date_text,
     parse_date,
