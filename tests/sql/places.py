@@ -12,11 +12,11 @@ from typing import Any
 
 from headrace import EmbeddedLog
 from headrace.app.engine import local_engine
+from headrace.sql.catalog.log_topics import LogTopics
 from headrace.sql.engine import SqlEngine
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.hosting.streams_host import StreamsHost
 from headrace.sql.leftovers import Leftovers
-from headrace.sql.log_topics import LogTopics
 from headrace.sql.pull import pull
 from headrace.sql.push import push
 from headrace.sql.results import PullResult, PushQuery, QueryContext, ResultRow

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from headrace.sql.catalog.with_properties import WithProperties, insert_properties, sink_properties, source_properties
 from headrace.sql.formats import FORMATS
-from headrace.sql.properties import WithProperties, insert_properties, sink_properties, source_properties
 from headrace.sql.server.settings import KNOWN, is_editable
 from headrace.sql.statement_settings import NAMED, OF_STATEMENTS
 from headrace.sql.syntax.parser import parse_statement

@@ -13,11 +13,11 @@ from headrace.config import StreamsConfig
 from headrace.handlers import LogAndContinueExceptionHandler
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import SourceDefinition
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.engine import Executed, SqlEngine
 from headrace.sql.errors import SqlError
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.inserting import InsertedRecord
-from headrace.sql.persistent import PersistentQuery
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
 from headrace.sql.record_rows import RecordRows, Unreadable

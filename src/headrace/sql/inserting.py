@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
+from headrace.sql.catalog.internal_topics import check_writable
 from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError, suggestion
 from headrace.sql.expressions.literals import constant
 from headrace.sql.formats import format_named
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.internal_topics import check_writable
 from headrace.sql.planning.tree import references
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import InsertValues

@@ -77,8 +77,8 @@ def server(
     """
     # Imported here: the packages for serving are optional.
     try:
+        from headrace.sql.catalog.schema_inference import REGISTRY_URL
         from headrace.sql.hosting.streams_host import streams_settings
-        from headrace.sql.inference import REGISTRY_URL
         from headrace.sql.server.headless import run_file
         from headrace.sql.server.sql_server import SqlServer
     except ImportError as error:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, StringType, StructType
 
 from headrace.errors import ConfigError, LogError, describe_value
-from headrace.sql.source_json import ReadableSource
+from headrace.sql.catalog.source_json import ReadableSource
 from headrace.sql.types.schema import Column
 
 _PATH = "/headrace/sources"

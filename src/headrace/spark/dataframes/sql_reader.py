@@ -33,11 +33,11 @@ from headrace.spark.dataframes.options import Options
 from headrace.spark.dataframes.scanning import ScanCounts, ScanRange, asked_bounds, plan_ranges, scan
 from headrace.spark.dataframes.store_reader import in_time, of_keys
 from headrace.spark.dataframes.store_rows import StoreShape, TableRow, restored
+from headrace.sql.catalog.source_json import ReadableSource
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
 from headrace.sql.record_rows import RecordRows, Unreadable
-from headrace.sql.source_json import ReadableSource
 from headrace.sql.tables.carried_headers import packed, unpacked
 from headrace.sql.tables.expiry import Expiry
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType

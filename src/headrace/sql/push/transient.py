@@ -14,10 +14,11 @@ from typing import Any
 
 from headrace.dsl.builder import StreamsBuilder
 from headrace.errors import UnknownTopicError
+from headrace.sql.catalog.persistent_query import PersistentQuery
+from headrace.sql.catalog.with_properties import WithProperties
 from headrace.sql.errors import SqlExecutionError
 from headrace.sql.hosting.host import QueryState
 from headrace.sql.hosting.streams_host import application_id
-from headrace.sql.persistent import PersistentQuery
 from headrace.sql.planning import QueryPlan, SinkRequest, build, plan_query
 from headrace.sql.planning.build import key_serde_of
 from headrace.sql.planning.grouping import Groups
@@ -27,7 +28,6 @@ from headrace.sql.planning.running.row_serde import StoredRowSerde
 from headrace.sql.planning.select import SelectClause, Selected
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.typing import Typing
-from headrace.sql.properties import WithProperties
 from headrace.sql.push.following import FollowedTopic, first_offsets
 from headrace.sql.record_rows import key_format_of
 from headrace.sql.results import QueryContext, ResultRow

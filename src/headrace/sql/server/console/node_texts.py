@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import singledispatch
 
-from headrace.sql.persistent import PersistentQuery
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.planning.build import RecordingBuilder, build
 from headrace.sql.planning.plan import (
     DropRepeated,

@@ -8,7 +8,7 @@ from typing import Any
 from headrace.console.topic_browser import TopicSerdes
 from headrace.serdes import Serde, Serdes
 from headrace.sql.catalog import Catalog, SourceDefinition
-from headrace.sql.internal_topics import is_internal
+from headrace.sql.catalog.internal_topics import is_internal
 from headrace.sql.types import SqlBaseType
 from headrace.sql.types.schema import Namespace
 

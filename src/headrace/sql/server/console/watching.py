@@ -12,10 +12,10 @@ from headrace.console.topology_json import topology_json
 from headrace.errors import StreamsError
 from headrace.metrics.names import THREAD, MetricName, Metrics
 from headrace.metrics.recording import rates_by
+from headrace.sql.catalog.internal_topics import is_internal
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.hosting.progress import unread
 from headrace.sql.hosting.streams_host import application_id
-from headrace.sql.internal_topics import is_internal
-from headrace.sql.persistent import PersistentQuery
 from headrace.sql.server.console.failures import failed_node, failure_text
 from headrace.sql.server.console.node_texts import NodeText, node_texts
 from headrace.sql.server.errors import NOT_FOUND, RequestError, terminated

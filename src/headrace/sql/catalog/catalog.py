@@ -13,7 +13,7 @@ from headrace.sql.types import SqlType
 from headrace.sql.types.schema import Schema
 
 if TYPE_CHECKING:
-    from headrace.sql.persistent import PersistentQuery
+    from headrace.sql.catalog.persistent_query import PersistentQuery
 
 
 @dataclass(frozen=True, slots=True)

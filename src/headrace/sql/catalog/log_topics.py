@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from headrace.errors import TopicExistsError, UnknownTopicError
-from headrace.sql.topic_directory import NewTopic, TopicDirectory
+from headrace.sql.catalog.topic_directory import NewTopic, TopicDirectory
 from headrace.topics.configs import new_topic
 from headrace.topics.log import TopicLog
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
+from headrace.sql.catalog.internal_topics import check_writable
+from headrace.sql.catalog.topic_directory import TopicDirectory
+from headrace.sql.catalog.with_properties import WithProperties
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.internal_topics import check_writable
 from headrace.sql.planning.plan import QueryPlan
 from headrace.sql.planning.sources import place
-from headrace.sql.properties import WithProperties
 from headrace.sql.syntax.statements import CreateAsSelect, InsertInto
-from headrace.sql.topic_directory import TopicDirectory
 
 
 def sink_definition(plan: QueryPlan, statement: CreateAsSelect, query_id: str) -> SourceDefinition:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from headrace.sql.catalog.topic_directory import KnownTopics
 from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError
-from headrace.sql.topic_directory import KnownTopics
 from headrace.sql.types import BIGINT, STRUCT, StructField
 
 JSON = "WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON')"

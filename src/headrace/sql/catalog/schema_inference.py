@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from headrace.serdes.registry.registry import Schema, SchemaRegistry, subject_of
 from headrace.sql.catalog import SourceDefinition
+from headrace.sql.catalog.with_properties import WithProperties
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats import Format, FormatOptions, format_named
-from headrace.sql.properties import WithProperties
 from headrace.sql.types.schema import Column, Namespace
 
 REGISTRY_URL = "ksql.schema.registry.url"

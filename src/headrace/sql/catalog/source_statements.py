@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
-from headrace.sql.definitions import chosen_formats, declared_columns, define_source
+from headrace.sql.catalog.internal_topics import check_readable, check_writable
+from headrace.sql.catalog.schema_inference import SchemaChoice, check_registry, inferred_columns, register_schemas
+from headrace.sql.catalog.source_checks import check_formats
+from headrace.sql.catalog.source_definitions import chosen_formats, declared_columns, define_source
+from headrace.sql.catalog.topic_directory import TopicDirectory
+from headrace.sql.catalog.with_properties import WithProperties, source_properties
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.inference import SchemaChoice, check_registry, inferred_columns, register_schemas
-from headrace.sql.internal_topics import check_readable, check_writable
-from headrace.sql.properties import WithProperties, source_properties
-from headrace.sql.source_checks import check_formats
 from headrace.sql.syntax.statements import AlterSource, CreateSource, DropSource
 from headrace.sql.syntax.type_grammar import resolve_type
-from headrace.sql.topic_directory import TopicDirectory
 from headrace.sql.types.schema import Column, Schema
 
 

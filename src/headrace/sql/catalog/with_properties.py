@@ -9,13 +9,13 @@ from datetime import timedelta
 
 from headrace.errors import did_you_mean
 from headrace.sql.catalog import Lifetime
+from headrace.sql.catalog.topic_directory import NewTopic
 from headrace.sql.errors import Position, SqlParseError, SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
 from headrace.sql.functions.java_time.patterns import pattern_of
 from headrace.sql.syntax.nodes import Literal
 from headrace.sql.syntax.statements import Properties
 from headrace.sql.syntax.units import UNITS, duration
-from headrace.sql.topic_directory import NewTopic
 
 _TEXTS = {
     "KAFKA_TOPIC": "kafka_topic",

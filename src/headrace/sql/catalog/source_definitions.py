@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from headrace.sql.catalog import SourceDefinition, TimestampColumn, WindowDefinition
+from headrace.sql.catalog.source_checks import RESERVED_COLUMNS, check_formats
+from headrace.sql.catalog.with_properties import WithProperties, check_format_properties, with_key_name, wrapping
 from headrace.sql.errors import SqlParseError, SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
-from headrace.sql.properties import WithProperties, check_format_properties, with_key_name, wrapping
-from headrace.sql.source_checks import RESERVED_COLUMNS, check_formats
 from headrace.sql.syntax.statements import ColumnDefinition, CreateSource
 from headrace.sql.syntax.type_grammar import resolve_type
 from headrace.sql.types import ARRAY, BIGINT, BYTES, STRING, STRUCT, TIMESTAMP, SqlType, StructField
