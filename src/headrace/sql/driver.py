@@ -20,7 +20,7 @@ from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.inserting import InsertedRecord
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
-from headrace.sql.record_rows import RecordRows, Unreadable
+from headrace.sql.reading.record_rows import RecordRows, Unreadable
 from headrace.sql.server.inserting_rows import row_record
 from headrace.sql.server.rows import row_writer
 from headrace.sql.types.schema import Schema

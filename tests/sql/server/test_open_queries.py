@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.sql.results import ResultRow
+from headrace.sql.reading.results import ResultRow
 from headrace.sql.server.errors import SHUTTING_DOWN, RequestError
 from headrace.sql.server.open_queries import OpenQueries, OpenQuery
 from headrace.sql.types.schema import Schema

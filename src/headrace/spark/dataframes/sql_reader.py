@@ -37,9 +37,9 @@ from headrace.sql.catalog.source_json import ReadableSource
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
-from headrace.sql.record_rows import RecordRows, Unreadable
-from headrace.sql.tables.carried_headers import packed, unpacked
-from headrace.sql.tables.expiry import Expiry
+from headrace.sql.reading.record_rows import RecordRows, Unreadable
+from headrace.sql.reading.tables.carried_headers import packed, unpacked
+from headrace.sql.reading.tables.expiry import Expiry
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
 from headrace.topics.log import Raw
 

@@ -11,9 +11,9 @@ from typing import Any
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import Catalog, SourceDefinition, TimestampColumn, WindowDefinition
 from headrace.sql.formats import FormatOptions
+from headrace.sql.reading.tables.expiry import Expiry, expiry_of
 from headrace.sql.syntax.parser import parse_type
 from headrace.sql.syntax.type_grammar import resolve_type
-from headrace.sql.tables.expiry import Expiry, expiry_of
 from headrace.sql.types.schema import Column, Namespace, Schema
 
 _MILLISECOND = timedelta(milliseconds=1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
-from headrace.sql.results import ResultRow
+from headrace.sql.reading.results import ResultRow
 from headrace.sql.server.errors import BAD_REQUEST, SHUTTING_DOWN, TOO_MANY_PUSH_QUERIES, RequestError
 from headrace.sql.types.schema import Schema
 

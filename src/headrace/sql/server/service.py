@@ -21,13 +21,13 @@ from headrace.sql.engine import Executed, SqlEngine
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.hosting.host import QueryHost
-from headrace.sql.leftovers import Leftovers
-from headrace.sql.results import QueryContext
+from headrace.sql.reading.orphaned_queries import Leftovers
+from headrace.sql.reading.results import QueryContext
+from headrace.sql.reading.tables import open_tables
 from headrace.sql.server.open_queries import OpenQueries
 from headrace.sql.server.settings import FUNCTION_MODULES, check_function_module, refusal
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import ControlQuery, CreateFunction, RunScript, SetProperty, Statement
-from headrace.sql.tables import open_tables
 from headrace.topics.log import TopicLog
 
 logger = logging.getLogger(__name__)

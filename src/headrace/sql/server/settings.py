@@ -12,7 +12,7 @@ from headrace.sql.connect.settings import DEFAULTS as CONNECT
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.literals import DEFAULT_TIMEOUT_MS, TIMEOUT_MS
 from headrace.sql.hosting.streams_host import SHUTDOWN_TIMEOUT_MS
-from headrace.sql.pull.clause_rules import PULL_QUERIES
+from headrace.sql.reading.pull.clause_rules import PULL_QUERIES
 from headrace.sql.server.errors import BAD_REQUEST, RequestError
 from headrace.sql.statement_settings import NAMED, OF_STATEMENTS, STREAMS_PREFIX, streams_value
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from headrace.http.streaming_response import HeldResponse
-from headrace.sql.results import ResultRow
+from headrace.sql.reading.results import ResultRow
 from headrace.sql.server.errors import NOT_ACCEPTABLE, RequestError
 from headrace.sql.server.printing import Printed
 from headrace.sql.server.pump import Pump

@@ -11,7 +11,7 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from headrace.http.streaming_response import until_gone
-from headrace.sql.results import ResultRow
+from headrace.sql.reading.results import ResultRow
 from headrace.sql.server.entities.entity import plain
 from headrace.sql.server.entities.schemas import fields_of
 from headrace.sql.server.printing import Printed

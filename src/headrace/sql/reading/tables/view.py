@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.config import StreamsConfig
 from headrace.serdes import Serdes
-from headrace.sql.tables.expiry import Expiry, RecordTime, Watched
+from headrace.sql.reading.tables.expiry import Expiry, RecordTime, Watched
 from headrace.state import Stores
 from headrace.state.changes import Changes
 from headrace.state.codec import timestamp_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from headrace.errors import OffsetOutOfRangeError, UnknownTopicError
-from headrace.sql.results import ResultRow
+from headrace.sql.reading.results import ResultRow
 from headrace.sql.types.schema import Schema
 from headrace.topics.log import Offsets, Raw, TopicLog
 
@@ -38,7 +38,7 @@ def first_offsets(log: TopicLog, topic: str, *, latest: bool) -> Offsets:
 
 
 class FollowedTopic:
-    """A push query over the records of one topic; see ``headrace.sql.results.PushQuery``.
+    """A push query over the records of one topic; see ``headrace.sql.reading.results.PushQuery``.
 
     Where it begins is settled when it is made. ``at_close`` is called once, when it ends for whatever reason;
     ``look`` whenever nothing comes: it may raise if nothing will.

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.tables import open_tables
+from headrace.sql.reading.tables import open_tables
 from tests.sql.places import QueryPlace
 
 TABLES = """

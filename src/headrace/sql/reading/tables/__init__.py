@@ -1,6 +1,6 @@
 """SQL tables as views over their topics: kept on the disk of this process, read as of one moment.
 
-Start with ``view`` (the rows of one topic), then ``following`` (all views of a process).
+Start with ``view`` (the rows of one topic), then ``table_views`` (all views of a process).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from headrace.sql.tables.following import SqlTables
+from headrace.sql.reading.tables.table_views import SqlTables
 from headrace.topics.log import TopicLog
 from headrace.views.changelog_follower import wall_clock_ms
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.tables.expiry import expiry_of
+from headrace.sql.reading.tables.expiry import expiry_of
 from tests.sql.places import QueryPlace
 
 VISITS = """

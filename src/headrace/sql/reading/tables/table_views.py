@@ -12,9 +12,9 @@ from urllib.parse import quote
 from headrace.errors import StreamsError, UnknownTopicError
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.tables.carried_headers import WithHeaders
-from headrace.sql.tables.expiry import Expiry, RecordTime
-from headrace.sql.tables.view import TableView
+from headrace.sql.reading.tables.carried_headers import WithHeaders
+from headrace.sql.reading.tables.expiry import Expiry, RecordTime
+from headrace.sql.reading.tables.view import TableView
 from headrace.topics.log import TopicLog
 from headrace.views.changelog_follower import wall_clock_ms
 from headrace.views.replica import discard

@@ -11,7 +11,7 @@ from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.select import Selected
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.typing import Typing
-from headrace.sql.record_rows import Row
+from headrace.sql.reading.record_rows import Row
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import Query
 from headrace.sql.syntax.writing import expression_text

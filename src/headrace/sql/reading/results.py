@@ -10,7 +10,7 @@ from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import Catalog
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.hosting.host import QueryHost
-from headrace.sql.leftovers import Leftovers
+from headrace.sql.reading.orphaned_queries import Leftovers
 from headrace.sql.types.schema import Schema
 from headrace.topics.log import TopicLog
 
@@ -59,7 +59,7 @@ class QueryContext:
     """Those of the server, with those of the request over them."""
     log: TopicLog
     host: QueryHost
-    # Any: the views are those of headrace.sql.tables, which knows nothing of servers.
+    # Any: the views are those of headrace.sql.reading.tables, which knows nothing of servers.
     tables: Any
     registry: SchemaRegistry | None
     service_id: str

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 from headrace.sql.errors import SqlError, SqlStatementError
-from headrace.sql.pull.clause_rules import check_clauses
-from headrace.sql.pull.stream_query import StreamQuery
-from headrace.sql.pull.table_query import TableQuery
-from headrace.sql.results import PullResult, QueryContext, ResultRow
+from headrace.sql.reading.pull.clause_rules import check_clauses
+from headrace.sql.reading.pull.stream_query import StreamQuery
+from headrace.sql.reading.pull.table_query import TableQuery
+from headrace.sql.reading.results import PullResult, QueryContext, ResultRow
 from headrace.sql.syntax.statements import SelectQuery
 
 

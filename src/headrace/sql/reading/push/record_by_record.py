@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from headrace.sql.record_rows import Unreadable
-from headrace.sql.results import ResultRow
-from headrace.sql.row_query import RowQuery
+from headrace.sql.reading.record_rows import Unreadable
+from headrace.sql.reading.results import ResultRow
+from headrace.sql.reading.row_query import RowQuery
 from headrace.topics.log import Raw
 
 

@@ -7,7 +7,7 @@ import pytest
 from headrace.errors import TopicError
 from headrace.sql.errors import SqlError
 from headrace.sql.hosting.host import QueryState
-from headrace.sql.results import ResultRow
+from headrace.sql.reading.results import ResultRow
 from tests.sql.places import QueryPlace
 
 SOURCES = """

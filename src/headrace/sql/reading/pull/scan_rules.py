@@ -8,7 +8,7 @@ from typing import NoReturn
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.comparisons import OPERATOR_NAMES
-from headrace.sql.pull.conditions import (
+from headrace.sql.reading.pull.conditions import (
     RANGES,
     Conjunction,
     TooManyAlternatives,

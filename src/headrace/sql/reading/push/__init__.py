@@ -12,13 +12,13 @@ from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.planning.grouping import Groups
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.tree import references
-from headrace.sql.pull.prepared import checked
-from headrace.sql.pull.scan_rules import HELP, is_on
-from headrace.sql.push.following import FollowedTopic, first_offsets, starts_at_latest
-from headrace.sql.push.record_by_record import StreamRows, TableChanges
-from headrace.sql.push.transient import transient_query
-from headrace.sql.results import PushQuery, QueryContext
-from headrace.sql.row_query import RowQuery
+from headrace.sql.reading.pull.prepared import checked
+from headrace.sql.reading.pull.scan_rules import HELP, is_on
+from headrace.sql.reading.push.record_by_record import StreamRows, TableChanges
+from headrace.sql.reading.push.topic_follower import FollowedTopic, first_offsets, starts_at_latest
+from headrace.sql.reading.push.transient import transient_query
+from headrace.sql.reading.results import PushQuery, QueryContext
+from headrace.sql.reading.row_query import RowQuery
 from headrace.sql.syntax.statements import Query, SelectItem, SelectQuery
 
 SCALABLE = "ksql.query.push.v2.enabled"

@@ -9,12 +9,12 @@ from typing import Any
 from headrace.sql.planning.build import key_serde_of
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
-from headrace.sql.pull.keys import Access, KeyRows, RangeRows, plain_key
-from headrace.sql.record_rows import RecordRows, Row, Unreadable, key_format_of
-from headrace.sql.tables import SqlTables
-from headrace.sql.tables.carried_headers import unpacked
-from headrace.sql.tables.expiry import Expiry
-from headrace.sql.tables.view import TableSnapshot, TableView, ViewRow
+from headrace.sql.reading.pull.keys import Access, KeyRows, RangeRows, plain_key
+from headrace.sql.reading.record_rows import RecordRows, Row, Unreadable, key_format_of
+from headrace.sql.reading.tables import SqlTables
+from headrace.sql.reading.tables.carried_headers import unpacked
+from headrace.sql.reading.tables.expiry import Expiry
+from headrace.sql.reading.tables.view import TableSnapshot, TableView, ViewRow
 from headrace.sql.types import INTEGER, STRING
 from headrace.state.engine import after_prefix
 from headrace.topics.log import Raw

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.sql.tables import open_tables
+from headrace.sql.reading.tables import open_tables
 from tests.sql.places import QueryPlace
 
 TABLES = """

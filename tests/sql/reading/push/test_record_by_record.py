@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from headrace.sql.errors import SqlError
-from headrace.sql.results import ResultRow
+from headrace.sql.reading.results import ResultRow
 from tests.sql.places import QueryPlace
 
 SOURCES = """

@@ -28,9 +28,9 @@ from headrace.sql.planning.running.row_serde import StoredRowSerde
 from headrace.sql.planning.select import SelectClause, Selected
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.typing import Typing
-from headrace.sql.push.following import FollowedTopic, first_offsets
-from headrace.sql.record_rows import key_format_of
-from headrace.sql.results import QueryContext, ResultRow
+from headrace.sql.reading.push.topic_follower import FollowedTopic, first_offsets
+from headrace.sql.reading.record_rows import key_format_of
+from headrace.sql.reading.results import QueryContext, ResultRow
 from headrace.sql.syntax.nodes import Call, ColumnReference, Expression, Literal
 from headrace.sql.syntax.statements import CreateAsSelect, Query, SelectItem, SelectQuery
 from headrace.sql.types import SqlType

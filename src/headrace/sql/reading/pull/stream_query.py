@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from headrace.sql.pull.prepared import checked
-from headrace.sql.record_rows import Unreadable
-from headrace.sql.results import QueryContext, ResultRow
-from headrace.sql.row_query import RowQuery
+from headrace.sql.reading.pull.prepared import checked
+from headrace.sql.reading.record_rows import Unreadable
+from headrace.sql.reading.results import QueryContext, ResultRow
+from headrace.sql.reading.row_query import RowQuery
 from headrace.sql.syntax.statements import Query
 
 LIMIT_REACHED = "Limit Reached"

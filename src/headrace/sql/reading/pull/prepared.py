@@ -16,16 +16,16 @@ from headrace.sql.planning.planner import everything_in
 from headrace.sql.planning.select import SelectClause, Selected
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.typing import Typing
-from headrace.sql.pull.clause_rules import check_aggregates, check_queryable, uses_groups
-from headrace.sql.pull.grouping import GroupedRows
-from headrace.sql.pull.joining import table_join
-from headrace.sql.pull.ordering import check_order, order_place
-from headrace.sql.pull.table_rows import TableRows
-from headrace.sql.results import QueryContext
+from headrace.sql.reading.pull.clause_rules import check_aggregates, check_queryable, uses_groups
+from headrace.sql.reading.pull.grouping import GroupedRows
+from headrace.sql.reading.pull.joining import table_join
+from headrace.sql.reading.pull.ordering import check_order, order_place
+from headrace.sql.reading.pull.table_rows import TableRows
+from headrace.sql.reading.results import QueryContext
+from headrace.sql.reading.tables import SqlTables
+from headrace.sql.reading.tables.expiry import expiry_of
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.syntax.statements import Query
-from headrace.sql.tables import SqlTables
-from headrace.sql.tables.expiry import expiry_of
 from headrace.sql.types import SqlType
 from headrace.sql.types.schema import WINDOW_BOUNDS, Column, Namespace, Schema
 

@@ -14,8 +14,8 @@ from headrace.sql.planning.select import SelectClause
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.table_functions import TableFunctions
 from headrace.sql.planning.typing import Typing
-from headrace.sql.record_rows import RecordRows, Row
-from headrace.sql.results import QueryContext
+from headrace.sql.reading.record_rows import RecordRows, Row
+from headrace.sql.reading.results import QueryContext
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.syntax.statements import Query
 from headrace.sql.syntax.writing import expression_text

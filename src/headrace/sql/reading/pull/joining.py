@@ -12,9 +12,9 @@ from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.tree import references
 from headrace.sql.planning.typing import Typing
-from headrace.sql.pull.conditions import conjuncts
-from headrace.sql.pull.table_rows import TableRows
-from headrace.sql.record_rows import Row
+from headrace.sql.reading.pull.conditions import conjuncts
+from headrace.sql.reading.pull.table_rows import TableRows
+from headrace.sql.reading.record_rows import Row
 from headrace.sql.syntax.nodes import ColumnReference, Comparison, Expression
 from headrace.sql.syntax.statements import Join
 from headrace.sql.types import SqlArray, SqlMap, SqlStruct, SqlType

@@ -12,7 +12,7 @@ from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.expressions.literals import constant
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.pull.conditions import (
+from headrace.sql.reading.pull.conditions import (
     RANGES,
     Conjunction,
     TooManyAlternatives,

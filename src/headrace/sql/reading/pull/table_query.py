@@ -9,13 +9,13 @@ from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.expressions import RowPredicate
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.tree import references, walk
-from headrace.sql.pull.clause_rules import EXTENSIONS
-from headrace.sql.pull.conditions import conjunction, conjuncts
-from headrace.sql.pull.keys import Access, KeyConditions
-from headrace.sql.pull.ordering import ordered, page
-from headrace.sql.pull.prepared import prepared_query
-from headrace.sql.pull.scan_rules import TABLE_SCANS, check_condition, check_like, is_on
-from headrace.sql.results import QueryContext, ResultRow
+from headrace.sql.reading.pull.clause_rules import EXTENSIONS
+from headrace.sql.reading.pull.conditions import conjunction, conjuncts
+from headrace.sql.reading.pull.keys import Access, KeyConditions
+from headrace.sql.reading.pull.ordering import ordered, page
+from headrace.sql.reading.pull.prepared import prepared_query
+from headrace.sql.reading.pull.scan_rules import TABLE_SCANS, check_condition, check_like, is_on
+from headrace.sql.reading.results import QueryContext, ResultRow
 from headrace.sql.syntax.nodes import Like
 from headrace.sql.syntax.statements import Query
 from headrace.sql.syntax.writing import expression_text
