@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from headrace.sql.catalog.with_properties import WithProperties, insert_properties, sink_properties, source_properties
 from headrace.sql.formats import FORMATS
+from headrace.sql.hosting.statement_settings import NAMED, OF_STATEMENTS
 from headrace.sql.server.settings import KNOWN, is_editable
-from headrace.sql.statement_settings import NAMED, OF_STATEMENTS
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import CreateSource, Properties
 from headrace.sql.types import SqlBaseType

@@ -20,9 +20,9 @@ from headrace.sql.catalog.with_properties import insert_properties, sink_propert
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.inserting import InsertedRecord, record_of
+from headrace.sql.insert_values import InsertedRecord, record_of
 from headrace.sql.planning import QueryPlan, SinkRequest, build, plan_query
-from headrace.sql.shown import shown_statement
+from headrace.sql.qualified_statements import shown_statement
 from headrace.sql.syntax.parser import parse_statement, split, statements
 from headrace.sql.syntax.statements import (
     AlterSource,

@@ -13,8 +13,8 @@ from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.analyser import Analyser, literal, merged
 from headrace.sql.expressions.casts import convert
 from headrace.sql.expressions.typed import TypedExpression
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Expression, Literal, MakeArray, MakeMap, MakeStruct
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import (
     ARRAY,
     BIGINT,

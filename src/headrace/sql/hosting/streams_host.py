@@ -26,7 +26,7 @@ from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.hosting.host import QueryFailure, QueryState, QueryStatus
 from headrace.sql.hosting.lease import Lease
 from headrace.sql.hosting.shared_waiting import SharedWaiting
-from headrace.sql.statement_settings import STREAMS_PREFIX, streams_value
+from headrace.sql.hosting.statement_settings import STREAMS_PREFIX, streams_value
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
 

@@ -16,9 +16,9 @@ from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import GroupedAggregate, GroupWindow, KeyFormat, Step
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.typing import Typing
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.syntax.statements import Query, Window
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import STRING
 from headrace.sql.types.schema import WINDOW_BOUNDS, Column, Namespace
 

@@ -12,9 +12,9 @@ from headrace.sql.planning.projection import Projection
 from headrace.sql.planning.request import SinkRequest
 from headrace.sql.planning.sources import place
 from headrace.sql.planning.tree import calls
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
 from headrace.sql.syntax.statements import Query, Window
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types.schema import Column, Schema
 
 

@@ -14,8 +14,8 @@ from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import JoinForeignKey, JoinRows, JoinWindow, KeyFormat, Read, SelectKey, Step
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import SqlType
 from headrace.sql.types.schema import Column, Namespace
 

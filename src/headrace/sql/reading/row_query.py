@@ -16,9 +16,9 @@ from headrace.sql.planning.table_functions import TableFunctions
 from headrace.sql.planning.typing import Typing
 from headrace.sql.reading.record_rows import RecordRows, Row
 from headrace.sql.reading.results import QueryContext
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.syntax.statements import Query
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import SqlType
 from headrace.sql.types.schema import WINDOW_BOUNDS, Column, Schema
 

@@ -12,7 +12,7 @@ from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.literals import constant
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.inserting import InsertedRecord, inserted_record
+from headrace.sql.insert_values import InsertedRecord, inserted_record
 from headrace.sql.syntax.nodes import Literal
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
 from headrace.sql.types.schema import Column, Namespace

@@ -23,7 +23,7 @@ from headrace.sql.connect.settings import ConnectSettings
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.hosting.lease import Lease, server_id
 from headrace.sql.hosting.streams_host import SHUTDOWN_TIMEOUT_MS, StreamsHost, streams_settings
-from headrace.sql.server.application import sql_application
+from headrace.sql.server.asgi_application import sql_application
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.settings import KNOWN
 from headrace.topics.journal import DurableLog

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.sql.planning.tree import references
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Between, ColumnReference, Comparison, Expression, InList, Logical
-from headrace.sql.syntax.writing import expression_text
 
 Conjunction = tuple[Expression, ...]
 

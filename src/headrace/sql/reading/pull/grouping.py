@@ -12,9 +12,9 @@ from headrace.sql.planning.select import Selected
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.typing import Typing
 from headrace.sql.reading.record_rows import Row
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import Query
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types.schema import Column
 
 

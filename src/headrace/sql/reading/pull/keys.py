@@ -20,8 +20,8 @@ from headrace.sql.reading.pull.conditions import (
     compared_column,
     is_constant,
 )
+from headrace.sql.syntax.formatter import expression_text, name_text
 from headrace.sql.syntax.nodes import Comparison, Expression
-from headrace.sql.syntax.writing import expression_text, name_text
 from headrace.sql.types import BIGINT, INTEGER, STRING
 from headrace.sql.types.schema import WINDOW_BOUNDS, Column
 

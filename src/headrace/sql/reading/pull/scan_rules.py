@@ -17,8 +17,8 @@ from headrace.sql.reading.pull.conditions import (
     is_constant,
     shown,
 )
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Comparison, Expression, Like
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import STRING
 from headrace.sql.types.schema import WINDOW_BOUNDS, Schema
 

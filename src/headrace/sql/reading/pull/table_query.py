@@ -16,9 +16,9 @@ from headrace.sql.reading.pull.ordering import ordered, page
 from headrace.sql.reading.pull.prepared import prepared_query
 from headrace.sql.reading.pull.scan_rules import TABLE_SCANS, check_condition, check_like, is_on
 from headrace.sql.reading.results import QueryContext, ResultRow
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Like
 from headrace.sql.syntax.statements import Query
-from headrace.sql.syntax.writing import expression_text
 
 Row = list[Any]
 

@@ -20,8 +20,8 @@ from headrace.sql.planning.plan import (
     SelectKey,
     Step,
 )
+from headrace.sql.syntax.formatter import duration_text, name_text
 from headrace.sql.syntax.statements import CreateAsSelect, Join, Query
-from headrace.sql.syntax.writing import duration_text, name_text
 from headrace.topology import operations as ops
 from headrace.topology.nodes import Node, ProcessorNode, SinkNode
 

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from headrace.sql.syntax.writing import number_text
+from headrace.sql.syntax.formatter import number_text
 from headrace.sql.types import SqlArray, SqlBaseType, SqlMap, SqlStruct, SqlType
 from headrace.sql.types.schema import Schema
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from headrace.sql.catalog import Catalog
 from headrace.sql.planning.tree import replaced
+from headrace.sql.syntax.formatter import statement_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression, FieldAccess, Node
 from headrace.sql.syntax.statements import (
     CreateAsSelect,
@@ -17,7 +18,6 @@ from headrace.sql.syntax.statements import (
     SelectItem,
     Statement,
 )
-from headrace.sql.syntax.writing import statement_text
 from headrace.sql.types.schema import PSEUDO_COLUMNS
 
 Selected = SelectItem | SelectAll | SelectFields

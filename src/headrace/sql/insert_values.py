@@ -12,9 +12,9 @@ from headrace.sql.expressions.literals import constant
 from headrace.sql.formats import format_named
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.planning.tree import references
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import InsertValues
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import BIGINT
 from headrace.sql.types.schema import PSEUDO_COLUMNS, Column, Namespace
 

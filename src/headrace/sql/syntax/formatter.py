@@ -7,7 +7,6 @@ from decimal import Decimal
 from functools import singledispatch
 
 from headrace.sql.syntax import nodes
-from headrace.sql.syntax.reading import RESERVED
 from headrace.sql.syntax.statements import (
     CreateAsSelect,
     Distinct,
@@ -24,6 +23,7 @@ from headrace.sql.syntax.statements import (
     Window,
     Within,
 )
+from headrace.sql.syntax.token_reader import RESERVED
 from headrace.sql.types import quoted
 
 
