@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 from headrace import EmbeddedLog, Materialized, Serdes, StreamsBuilder, StreamsConfig, TimeWindows, Topology
-from headrace.state.window import WindowStore
+from headrace.state.stores.window import WindowStore
 from headrace.topics.journal import TaskRecord
 from headrace.topics.log import Output
 from headrace.topics.partitioner import partition_for

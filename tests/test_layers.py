@@ -63,8 +63,8 @@ HOMES = {
     "sortedcontainers": ("state",),
     # Named for type checkers only, which bring it along.
     "typing_extensions": ("processor", "timestamps"),
-    "lmdb": ("state.disk", "topics.embedded"),
-    "rocksdict": ("state.rocksdb",),
+    "lmdb": ("state.engines.lmdb", "topics.embedded"),
+    "rocksdict": ("state.engines.rocksdb",),
     # The client of the log, and the clients of the schema registry.
     "confluent_kafka": ("topics.kafka", "serdes.registry"),
     # Rows of AVRO and PROTOBUF are made by schemas that are known only when a statement is run, which the registry's

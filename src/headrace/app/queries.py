@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from headrace.app.state import StreamsState
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, StreamsNotStartedError, StreamsStoppedError
-from headrace.state.faces import ReadOnlyStore
+from headrace.state.stores.read_only import ReadOnlyStore
 from headrace.topics.log import TopicLog
 from headrace.topics.partitioner import StreamPartitioner
 from headrace.topology.topology import Topology

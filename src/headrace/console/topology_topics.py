@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.config import StreamsConfig
 from headrace.console.topic_browser import TopicSerdes
 from headrace.serdes.base import resolved
-from headrace.state.suppliers import WindowSupplier
+from headrace.state.stores.suppliers import WindowSupplier
 from headrace.topology.nodes import SinkNode
 from headrace.topology.queryable import changelogs_of
 from headrace.topology.topology import Topology

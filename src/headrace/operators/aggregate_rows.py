@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from headrace.arguments.signatures import describe_function
 from headrace.errors import SerializationError
 from headrace.operators.base import Edge, Getter, Node
-from headrace.state.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
+from headrace.state.stores.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
 from headrace.topics.log import Headers
 
 _logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from headrace.operators.aggregate_rows import expiring, forward_flushes, rows, s
 from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.process import initialise
 from headrace.record import WithKey
-from headrace.state.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
+from headrace.state.stores.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
 from headrace.topics.log import Headers
 from headrace.topology.operations import (
     TableFilter,

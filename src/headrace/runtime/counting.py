@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.operators.base import Edge, TaskClock
 from headrace.runtime.measures import Measure
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.log import Headers
 from headrace.topology.operations import EdgeKind
 

@@ -22,7 +22,7 @@ from headrace.runtime.task_clock import by_own_clock
 from headrace.runtime.task_state import Host, TaskState
 from headrace.runtime.tie_heap import TieHeap
 from headrace.state import CacheBudget, StoreBuilder, TimeToLive
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.log import Output, Raw
 from headrace.topology.nodes import SourceNode
 

@@ -17,7 +17,7 @@ from headrace.runtime.serde_defaults import key_serde, value_serde
 from headrace.runtime.task import Task, TaskId
 from headrace.serdes import Serde
 from headrace.state import Changes, DiskEngine, MemoryEngine, OverlayEngine, StoreBuilder
-from headrace.state.environment import Environment, disk_engine, open_environment
+from headrace.state.engines.environment import Environment, disk_engine, open_environment
 from headrace.testing.record_checks import check_raw
 from headrace.topics.log import Output, Raw
 from headrace.topics.partitioner import partition_for

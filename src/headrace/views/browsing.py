@@ -14,8 +14,8 @@ from headrace.errors import StreamsError
 from headrace.record import KeyValue
 from headrace.serdes import Serde
 from headrace.serdes.base import resolved
-from headrace.state.suppliers import WindowSupplier
-from headrace.state.window_cache import windows_of
+from headrace.state.rows.window_cache import windows_of
+from headrace.state.stores.suppliers import WindowSupplier
 from headrace.topics.log import Raw, TopicLog
 from headrace.views.viewed_stores import ViewedStore
 from headrace.views.views import Views

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Protocol
 
-from headrace.state.iterators import KeyValueIterator, StoreIterator
+from headrace.state.stores.iterators import KeyValueIterator, StoreIterator
 from headrace.views.execution import Rows
 from headrace.views.queryable_store_types import QueryableStoreType
 from headrace.views.replica import Reader

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from headrace.errors import SerializationError
 from headrace.state import values_only
-from headrace.state.iterators import KeyValueIterator, StoreIterator
+from headrace.state.stores.iterators import KeyValueIterator, StoreIterator
 from headrace.views.queries import (
     AnyQuery,
     KeyQuery,

@@ -9,8 +9,8 @@ from typing import Any
 from headrace.config import StreamsConfig
 from headrace.runtime.global_task import make_global_task
 from headrace.state import StoreBuilder
-from headrace.state.changes import Changes
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.changes import Changes
+from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.log import Raw, TopicLog
 from headrace.topology.topology import Topology
 from headrace.views.replica import Replica, engine_name

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
-from headrace.state.times import Time, as_ms
+from headrace.state.stores.times import Time, as_ms
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from headrace.arguments.values import text, whole_number
 from headrace.state import values_only
-from headrace.state.faces import (
+from headrace.state.stores.read_only import (
     ReadOnlyKeyValueStore,
     ReadOnlySessionStore,
     ReadOnlyStore,

@@ -18,10 +18,10 @@ from headrace.batches.working_copy import boot_id
 from headrace.config import StreamsConfig
 from headrace.errors import InvalidStateStoreError
 from headrace.private_directory import make_directories
-from headrace.state.changes import Changes
-from headrace.state.disk import LmdbEnvironment
-from headrace.state.environment import Snapshot
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.changes import Changes
+from headrace.state.engines.environment import Snapshot
+from headrace.state.engines.lmdb import LmdbEnvironment
+from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.log import Raw
 from headrace.views.position import Position
 from headrace.views.viewed_stores import Part, ViewedStore

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from headrace.errors import IllegalStateError
 from headrace.record import KeyValue
-from headrace.state.iterators import StoreIterator
+from headrace.state.stores.iterators import StoreIterator
 from headrace.tabular import Row, columns_of, to_data_frame, to_html
 from headrace.views.position import Position, PositionBound
 from headrace.views.queries import AnyQuery

@@ -21,7 +21,7 @@ from headrace.errors import (
     did_you_mean,
 )
 from headrace.serdes.base import resolved
-from headrace.state.faces import ReadOnlyStore
+from headrace.state.stores.read_only import ReadOnlyStore
 from headrace.topics.log import TopicLog
 from headrace.topics.partitioner import StreamPartitioner, partition_for
 from headrace.topology.topology import Topology

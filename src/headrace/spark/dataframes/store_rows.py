@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from headrace.errors import UnsupportedOperationError
 from headrace.serdes import Serdes
 from headrace.state import MemoryEngine, StoreBuilder, Stores
-from headrace.state.codec import UNKNOWN_TIMESTAMP
-from headrace.state.disk import LmdbEnvironment
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.lmdb import LmdbEnvironment
+from headrace.state.engines.overlay import OverlayEngine
+from headrace.state.rows.codec import UNKNOWN_TIMESTAMP
 from headrace.topics.log import Raw
 
 _NAME = "rows"

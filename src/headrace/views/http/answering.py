@@ -14,9 +14,9 @@ from headrace.http.limits import Limits
 from headrace.record import ValueAndTimestamp
 from headrace.serdes import Serde
 from headrace.serdes.base import resolved
-from headrace.state.iterators import KeyValueIterator
-from headrace.state.suppliers import WindowSupplier
-from headrace.state.window_cache import windows_of
+from headrace.state.rows.window_cache import windows_of
+from headrace.state.stores.iterators import KeyValueIterator
+from headrace.state.stores.suppliers import WindowSupplier
 from headrace.views.global_stores import WHOLE
 from headrace.views.http.cursors import Cursor
 from headrace.views.http.keys import read_key

@@ -16,7 +16,7 @@ from headrace.sql.reading.tables.carried_headers import unpacked
 from headrace.sql.reading.tables.expiry import Expiry
 from headrace.sql.reading.tables.view import TableSnapshot, TableView, ViewRow
 from headrace.sql.types import INTEGER, STRING
-from headrace.state.engine import after_prefix
+from headrace.state.engines.engine import after_prefix
 from headrace.topics.log import Raw
 
 _START = Struct(">q")

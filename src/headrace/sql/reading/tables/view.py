@@ -12,8 +12,8 @@ from headrace.config import StreamsConfig
 from headrace.serdes import Serdes
 from headrace.sql.reading.tables.expiry import Expiry, RecordTime, Watched
 from headrace.state import Stores
-from headrace.state.changes import Changes
-from headrace.state.codec import timestamp_of
+from headrace.state.engines.changes import Changes
+from headrace.state.rows.codec import timestamp_of
 from headrace.topics.log import TopicLog
 from headrace.topology.topology import Topology
 from headrace.views.changelog_follower import Tail, wall_clock_ms
