@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "headrace"
 
 # A line may import only from itself and the lines above it.
 LAYERS = (
-    {"errors", "arguments", "detached", "private_directory", "config"}
+    {"errors", "arguments", "private_directory", "config"}
     | {"record", "timestamps", "serdes", "tabular", "windows", "handlers"},
     {"topics"},
     {"state"},
@@ -26,7 +26,6 @@ LAYERS = (
     {"metrics"},
     {"batches"},
     {"spark"},
-    {"kafka_broker"},
     {"views"},
     {"http"},
     {"views.http"},
@@ -37,8 +36,7 @@ LAYERS = (
     {"backfill"},
     {"sql"},
     {"spark.dataframes"},
-    {"registry_server"},
-    {"demo"},
+    {"devtools"},
     {"cli"},
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
@@ -70,7 +68,7 @@ HOMES = {
     # Rows of AVRO and PROTOBUF are made by schemas that are known only when a statement is run, which the registry's
     # own serializers cannot.
     "fastavro": ("sql.formats",),
-    "google": ("sql.formats", "registry_server.schemas"),
+    "google": ("devtools.schema_registry.schemas", "sql.formats"),
     "pyspark": ("spark",),
     "py4j": ("spark",),
     # What Spark and Python hand to each other; and tables for functions that want one, loaded where a schema is given.
@@ -86,7 +84,7 @@ HOMES = {
     "httpx": ("sql.connect", "views.http"),
     "h2": ("http",),
     "httptools": ("http",),
-    "starlette": ("console", "http", "registry_server", "sql", "views.http"),
+    "starlette": ("console", "devtools.schema_registry", "http", "sql", "views.http"),
     "uvicorn": ("http",),
     "uvloop": ("http",),
     "opentelemetry": ("metrics.opentelemetry",),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from headrace.kafka_broker.jars import connect_file_jars, connect_jars
+from headrace.devtools.kafka_broker.jars import connect_file_jars, connect_jars
 from headrace.spark.java import find_java
 
 _HOST = "127.0.0.1"

@@ -115,8 +115,8 @@ def server(
 
 def _start_registry(log: TopicLog, port: int, held: ExitStack) -> str:
     """Starts a schema registry on the log; returns its address."""
-    from headrace.registry_server import RegistryServer
-    from headrace.registry_server.server import NOT_FOR_PRODUCTION
+    from headrace.devtools.schema_registry import RegistryServer
+    from headrace.devtools.schema_registry.server import NOT_FOR_PRODUCTION
 
     started = held.enter_context(RegistryServer(log, port=port))
     note(f"a schema registry answers at {started.url}; {NOT_FOR_PRODUCTION}")

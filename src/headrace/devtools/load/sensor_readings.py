@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headrace.cli.load.columns import Column, dice
+from headrace.devtools.load.columns import Column, dice
 
 # A sum of dice is nearly a bell curve: most readings are near the sensor's usual one.
 _DEVIATIONS = [a + b + c - 15 for a in range(11) for b in range(11) for c in range(11)]

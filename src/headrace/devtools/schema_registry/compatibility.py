@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headrace.registry_server.avro_schemas import unreadable_parts
-from headrace.registry_server.errors import INVALID_LEVEL, RegistryError
-from headrace.registry_server.schemas import avro_type
+from headrace.devtools.schema_registry.avro_schemas import unreadable_parts
+from headrace.devtools.schema_registry.errors import INVALID_LEVEL, RegistryError
+from headrace.devtools.schema_registry.schemas import avro_type
 from headrace.serdes.registry.registry import Schema
 
 DEFAULT_LEVEL = "BACKWARD"

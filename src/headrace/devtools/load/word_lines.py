@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from headrace.cli.load.columns import Column
+from headrace.devtools.load.columns import Column
 
 _TEXT = (
     "the of and to in is you that it he was for on are as with his they at be this have from or one had by word "

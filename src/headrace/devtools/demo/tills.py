@@ -6,8 +6,8 @@ import threading
 import time
 from itertools import chain, islice
 
-from headrace.cli.load import LOADS
-from headrace.demo.retail_purchases import TRANSACTIONS
+from headrace.devtools.demo.retail_purchases import TRANSACTIONS
+from headrace.devtools.load import LOADS
 from headrace.topics.log import Output, TopicLog
 
 CUSTOMERS = 5_000

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headrace.registry_server.content import Registration
-from headrace.registry_server.errors import INVALID_SCHEMA, INVALID_VERSION, RegistryError
-from headrace.registry_server.registry import DevelopmentRegistry
-from headrace.registry_server.schemas import KINDS, serialized
+from headrace.devtools.schema_registry.content import Registration
+from headrace.devtools.schema_registry.errors import INVALID_SCHEMA, INVALID_VERSION, RegistryError
+from headrace.devtools.schema_registry.registry import DevelopmentRegistry
+from headrace.devtools.schema_registry.schemas import KINDS, serialized
 from headrace.serdes.registry.registry import Schema, SchemaReference
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from headrace.cli.load.columns import Column
+from headrace.devtools.load.columns import Column
 
 _PAGES = ("index.html", "news.html", "shop.html", "cart.html", "help.html", "about.html", "search.html")
 _REGIONS = ("africa", "america", "asia", "europe", "oceania")

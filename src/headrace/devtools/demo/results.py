@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from headrace.demo.retail_purchases import FREE_COFFEES, PATTERNS, REWARDS
+from headrace.devtools.demo.retail_purchases import FREE_COFFEES, PATTERNS, REWARDS
 from headrace.topics.log import Raw, TopicLog, TopicPartition
 
 TOPICS = (PATTERNS, REWARDS, FREE_COFFEES)

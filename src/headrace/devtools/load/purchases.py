@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headrace.cli.load.columns import Column, dice
+from headrace.devtools.load.columns import Column, dice
 
 # Department, items with their prices in cents, and how often something is bought there.
 _DEPARTMENTS = (

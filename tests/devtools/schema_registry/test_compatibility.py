@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.registry_server.compatibility import incompatibilities
+from headrace.devtools.schema_registry.compatibility import incompatibilities
 from headrace.serdes.registry import Schema
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headrace.cli.load.page_views import page_views, user_profiles
-from headrace.cli.load.purchases import purchases
-from headrace.cli.load.sensor_readings import sensor_readings
-from headrace.cli.load.word_lines import word_lines
+from headrace.devtools.load.page_views import page_views, user_profiles
+from headrace.devtools.load.purchases import purchases
+from headrace.devtools.load.sensor_readings import sensor_readings
+from headrace.devtools.load.word_lines import word_lines
 
 Pair: TypeAlias = tuple[bytes | None, bytes]
 """Key and value."""

@@ -1,5 +1,5 @@
 """A Kafka broker on this machine, for development and tests: one node, small, gone when it is stopped."""
 
-from headrace.kafka_broker.broker import Broker, start_broker, stop_broker
+from headrace.devtools.kafka_broker.broker import Broker, start_broker, stop_broker
 
 __all__ = ["Broker", "start_broker", "stop_broker"]

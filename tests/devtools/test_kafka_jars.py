@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("confluent_kafka")
 
+from headrace.devtools.kafka_broker.jars import check_jars, jars_digest
 from headrace.errors import LogError
-from headrace.kafka_broker.jars import check_jars, jars_digest
 
 
 def test_jars_are_known_by_their_names_and_contents(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.registry_server.schemas import identity
+from headrace.devtools.schema_registry.schemas import identity
 from headrace.serdes.registry.registry import Schema, SchemaReference
 
 

@@ -10,11 +10,11 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.devtools.schema_registry.errors import RegistryError
+from headrace.devtools.schema_registry.registry import DevelopmentRegistry
+from headrace.devtools.schema_registry.routes import error_answer, json_answer, registry_routes
 from headrace.http.security import Security
 from headrace.http.server import Listening, Server
-from headrace.registry_server.errors import RegistryError
-from headrace.registry_server.registry import DevelopmentRegistry
-from headrace.registry_server.routes import error_answer, json_answer, registry_routes
 from headrace.topics.log import TopicLog
 
 NOT_FOR_PRODUCTION = (

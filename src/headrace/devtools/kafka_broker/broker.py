@@ -12,9 +12,9 @@ from base64 import urlsafe_b64encode
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from headrace.detached import end, is_running, last_lines, launch
+from headrace.devtools.background_process import end, is_running, last_lines, launch
+from headrace.devtools.kafka_broker.jars import kafka_jars
 from headrace.errors import LockError, LogError, StreamsError
-from headrace.kafka_broker.jars import kafka_jars
 from headrace.spark.java import find_java
 from headrace.topics.kafka import KafkaLog
 

@@ -12,7 +12,7 @@ checks compatibility for Avro alone.
 | ``process`` | a process of its own, in the background |
 """
 
-from headrace.registry_server.registry import DevelopmentRegistry
-from headrace.registry_server.server import RegistryServer
+from headrace.devtools.schema_registry.registry import DevelopmentRegistry
+from headrace.devtools.schema_registry.server import RegistryServer
 
 __all__ = ["DevelopmentRegistry", "RegistryServer"]

@@ -9,15 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from headrace.errors import TopicExistsError
-from headrace.registry_server.compatibility import (
+from headrace.devtools.schema_registry.compatibility import (
     DEFAULT_LEVEL,
     WithReferences,
     checked_level,
     incompatibilities,
 )
-from headrace.registry_server.content import Content, Registration, record_of
-from headrace.registry_server.errors import (
+from headrace.devtools.schema_registry.content import Content, Registration, record_of
+from headrace.devtools.schema_registry.errors import (
     INCOMPATIBLE,
     INVALID_SCHEMA,
     INVALID_VERSION,
@@ -32,7 +31,8 @@ from headrace.registry_server.errors import (
     VERSION_SOFT_DELETED,
     RegistryError,
 )
-from headrace.registry_server.schemas import checked_schema, identity
+from headrace.devtools.schema_registry.schemas import checked_schema, identity
+from headrace.errors import TopicExistsError
 from headrace.serdes.registry.registry import Schema
 from headrace.topics.log import TopicLog
 
@@ -53,7 +53,7 @@ class DevelopmentRegistry:
     >>> registry.register("orders-value", Schema('"string"'))
     Traceback (most recent call last):
     ...
-    headrace.registry_server.errors.RegistryError: Schema being registered is incompatible with an earlier schema ...
+    headrace.devtools.schema_registry.errors.RegistryError: Schema being registered is incompatible with an earlier ...
     """
 
     def __init__(self, log: TopicLog) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.message import DecodeError
 
-from headrace.registry_server.avro_schemas import Names, Node, resolve_avro
-from headrace.registry_server.errors import INVALID_SCHEMA, RegistryError
+from headrace.devtools.schema_registry.avro_schemas import Names, Node, resolve_avro
+from headrace.devtools.schema_registry.errors import INVALID_SCHEMA, RegistryError
 from headrace.serdes.registry.registry import Schema
 from headrace.sql.formats.proto_text import parse_proto
 

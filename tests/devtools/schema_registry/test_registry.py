@@ -14,8 +14,8 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from headrace import EmbeddedLog
-from headrace.registry_server import RegistryServer
-from headrace.registry_server.registry import TOPIC, DevelopmentRegistry
+from headrace.devtools.schema_registry import RegistryServer
+from headrace.devtools.schema_registry.registry import TOPIC, DevelopmentRegistry
 from headrace.serdes.registry import Schema, SchemaReference, SchemaRegistry
 from headrace.topics.log import TopicLog
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
-from headrace.detached import end, is_running, last_lines, launch
+from headrace.devtools.background_process import end, is_running, last_lines, launch
 from headrace.errors import LockError, StreamsError
 
 _START_TIMEOUT_S = 60.0
