@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headrace.app.queries import OwnViews
+from headrace.app.store_queries import OwnViews
 from headrace.config import StreamsConfig
 from headrace.console.monitored_application import Failed
 from headrace.console.recorder import Recorder

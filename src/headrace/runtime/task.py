@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, SerializationError, StreamsError
 from headrace.operators.base import Edge
-from headrace.runtime.counting import count_hits
-from headrace.runtime.faults import Faults
+from headrace.runtime.debug_metrics import count_hits
+from headrace.runtime.error_handling import Faults
 from headrace.runtime.lower import AnyNode, Lowering
 from headrace.runtime.merging import merge_by_time
 from headrace.runtime.punctuation import NEVER

@@ -23,7 +23,7 @@ from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.log import Headers, Raw
 
 if TYPE_CHECKING:
-    from headrace.runtime.faults import Faults
+    from headrace.runtime.error_handling import Faults
 
 
 class Host(Protocol):

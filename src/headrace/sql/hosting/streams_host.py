@@ -15,8 +15,8 @@ from typing import Any, cast
 from headrace.app.directories import application_directory, check_default_directory, make_directory
 from headrace.app.engine import EngineFactory, missing_spark
 from headrace.app.reset import reset_application
-from headrace.app.state import StreamsState
 from headrace.app.streams import Streams
+from headrace.app.streams_state import StreamsState
 from headrace.config import StreamsConfig
 from headrace.errors import LockError, StreamsError
 from headrace.handlers import LogAndContinueExceptionHandler, StreamThreadExceptionResponse

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from headrace.app.state import StreamsState
+from headrace.app.streams_state import StreamsState
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, StreamsNotStartedError, StreamsStoppedError
 from headrace.state.stores.read_only import ReadOnlyStore
