@@ -173,16 +173,6 @@ def test_import_headrace_loads_no_engine_client_or_web_framework() -> None:
     assert done.stdout.split() == []
 
 
-def test_the_page_has_the_layers_and_homes_that_are_enforced_here() -> None:
-    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
-    table = page.partition("\n| layer |")[2].partition("\n\n")[0].splitlines()[2:]
-    cells = [[set(re.findall(r"`([\w.]+)`", cell)) for cell in row.split("|")] for row in table]
-    assert [names for _, names, *_ in cells] == list(LAYERS)
-    for (_, names, _, third, *_), layer in zip(cells, LAYERS, strict=True):
-        at_home = {package for package, homes in HOMES.items() if {layer_of(home) for home in homes} & layer}
-        assert third & set(HOMES) == at_home, names
-
-
 @pytest.mark.parametrize("package", ["batches", "spark"])
 def test_large_package_says_what_its_modules_are_about(package: str) -> None:
     modules = {path.stem for path in (SOURCE / package).glob("*.py")} - {"__init__"}
