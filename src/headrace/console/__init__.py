@@ -1,4 +1,4 @@
-"""What people see of a running application: health, metrics, its topology, and the console in a browser.
+"""Web server of a running application: health, metrics, topology, and the console in a browser.
 
 | module | |
 |---|---|
