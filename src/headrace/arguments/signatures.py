@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.record import WithKey
 
-_OURS = str(Path(__file__).parent)
+_OURS = str(Path(__file__).parents[1])
 
 
 def describe_function(function: Any) -> str:
