@@ -29,7 +29,7 @@ from headrace.topics.embedded.committing import publish as publish_blobs
 from headrace.topics.embedded.tables import write_tables
 from headrace.topics.journal import TaskRecord
 from headrace.topics.log import Output, Topic
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.record_partitioning import Sticky, spread
 
 BATCH = 10_000
 

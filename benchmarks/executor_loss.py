@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from headrace.kafka_broker import start_broker, stop_broker
+from headrace.devtools.kafka_broker import start_broker, stop_broker
 from headrace.topics.kafka import KafkaLog
 from tests.spark.faults.counting_run import Counting
 from tests.spark.faults.machines import why_there_are_none

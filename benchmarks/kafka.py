@@ -54,7 +54,7 @@ from benchmarks.kafka_sides import (
 )
 from benchmarks.process_tree import cpu_seconds
 from headrace import StreamsConfig
-from headrace.kafka_broker import start_broker, stop_broker
+from headrace.devtools.kafka_broker import start_broker, stop_broker
 from headrace.topics.kafka import KafkaLog
 
 POLL = 0.05

@@ -34,7 +34,7 @@ from headrace.batches.plan import Plan
 from headrace.batches.reports import BatchReport, Outcome
 from headrace.metrics.recording import Recording
 from headrace.runtime.task_state import TaskState
-from tests.query.kit import Place
+from tests.views.kit import Place
 
 TARGET = 0.03
 BATCH = 10_000

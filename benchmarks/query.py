@@ -22,7 +22,11 @@ from random import Random
 from typing import Any
 
 from headrace import EmbeddedLog, Materialized, Serdes, StreamsBuilder, StreamsConfig, TimeWindows, Topology
-from headrace.query import (
+from headrace.state.stores.window import WindowStore
+from headrace.topics.journal import TaskRecord
+from headrace.topics.log import Output
+from headrace.topics.partitioner import partition_for
+from headrace.views import (
     KeyQuery,
     Position,
     PositionBound,
@@ -32,11 +36,7 @@ from headrace.query import (
     StoreQueryParameters,
     WindowKeyQuery,
 )
-from headrace.query.views import Views
-from headrace.state.window import WindowStore
-from headrace.topics.journal import TaskRecord
-from headrace.topics.log import Output
-from headrace.topics.partitioner import partition_for
+from headrace.views.views import Views
 
 TARGET_P99_MS = 1.0
 ROUNDS = 5

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from headrace import Materialized, Streams, StreamsBuilder
 from headrace.app.engine import local_engine
-from tests.query.kit import SOON, Place, topology_of
+from tests.views.kit import SOON, Place, topology_of
 
 RATE, P99_MS, SUBSCRIBERS = 2000, 10.0, 200
 KEYS = 10_000

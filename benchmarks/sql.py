@@ -40,7 +40,7 @@ from headrace import (
     TopologyTestDriver,
 )
 from headrace.sql.engine import SqlEngine
-from headrace.sql.pull import pull
+from headrace.sql.reading.pull import pull
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import SelectQuery
 from tests.sql.server.kit import Client, SqlPlace

@@ -18,7 +18,6 @@ from typing import Any
 
 from headrace import Serdes
 from headrace.sql.formats import format_named
-from headrace.sql.schema import Column
 from headrace.sql.types import (
     ARRAY,
     BIGINT,
@@ -31,6 +30,7 @@ from headrace.sql.types import (
     TIMESTAMP,
     StructField,
 )
+from headrace.sql.types.schema import Column
 
 TARGET = 1.2
 PLAIN = (("ID", BIGINT, 123456), ("NAME", STRING, "hello world"), ("AMOUNT", DOUBLE, 12.5), ("COUNT", INTEGER, 7))

@@ -34,8 +34,8 @@ from pathlib import Path
 from benchmarks.memory_limit import join_group, memory_group, parse_bytes
 from headrace.config import StreamsConfig
 from headrace.state import Changes
-from headrace.state.environment import OWN, Environment, open_environment
-from headrace.state.suppliers import disk_engine_named
+from headrace.state.engines.environment import OWN, Environment, open_environment
+from headrace.state.stores.suppliers import disk_engine_named
 
 RESTORE_BATCH = 100_000
 PUT_BATCH = 20_000

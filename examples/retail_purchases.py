@@ -1,8 +1,8 @@
 """Retail purchases: one stream of sales feeds several uses.
 
-The topology is in the package, ``headrace.demo.retail_purchases``, because ``headrace demo`` runs it on Spark: cards
-are masked, every purchase gives a pattern and reward points, and who buys in the cafe and in the electronics shop
-within 20 minutes gets a free coffee. Here it runs on the test driver, with four purchases.
+The topology is in the package, ``headrace.devtools.demo.retail_purchases``, because ``headrace demo`` runs it on
+Spark: cards are masked, every purchase gives a pattern and reward points, and who buys in the cafe and in the
+electronics shop within 20 minutes gets a free coffee. Here it runs on the test driver, with four purchases.
 
     headrace describe examples/retail_purchases.py:build
     headrace generate purchases transactions --count 1000
@@ -10,7 +10,7 @@ within 20 minutes gets a free coffee. Here it runs on the test driver, with four
 """
 
 from headrace import StreamsBuilder, TopologyTestDriver
-from headrace.demo.retail_purchases import (
+from headrace.devtools.demo.retail_purchases import (
     CAFE,
     ELECTRONICS,
     FREE_COFFEES,

@@ -64,7 +64,7 @@ def secured_listener(tmp_path_factory: pytest.TempPathFactory) -> SecuredListene
 def broker(tmp_path_factory: pytest.TempPathFactory, secured_listener: SecuredListener) -> Iterator[str]:
     """The address of a broker that all tests of a run share."""
     # Imported here: only those who ask for it have its client.
-    from headrace.kafka_broker import start_broker, stop_broker
+    from headrace.devtools.kafka_broker import start_broker, stop_broker
     from headrace.topics.kafka import KafkaLog
 
     directory = tmp_path_factory.mktemp("kafka")

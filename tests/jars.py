@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from headrace.kafka_broker.jars import kept_jars
+from headrace.devtools.kafka_broker.jars import kept_jars
 
 _TOOLS_DIGEST = "47225de378a2aa206153b576303a28ef04e07aaf45f88efc1e9d0be8a73adce8"
 _STREAMS_DIGEST = "a9732581f92ce1f47fa9a7fab2b73a5d83400d3aa9298e166f4d0fd8f8e75d80"

@@ -17,16 +17,16 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from headrace.app.engine import local_engine
-from headrace.query.node import ViewNode
+from headrace.console.asgi_application import make_application
+from headrace.console.recorder import Recorder
+from headrace.console.view_server import serve_views
+from headrace.http.server import Listening, Server
 from headrace.sql.server.headless import run_file
 from headrace.sql.server.sql_server import SqlServer
-from headrace.web.application import make_application
-from headrace.web.recorder import Recorder
-from headrace.web.server import Listening, Server
-from headrace.web.views import serve_views
-from tests.query_http.kit import RunningInstance
+from headrace.views.view_node import ViewNode
+from tests.console.kit import FakeObserved
 from tests.sql.server.kit import SqlPlace
-from tests.web.kit import FakeObserved
+from tests.views_http.kit import RunningInstance
 
 PAGE = Path(__file__).parent.parent / "docs" / "guide" / "security.md"
 TOKEN = "open-sesame"

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import headrace
-import headrace.query
 import headrace.spark
+import headrace.views
 from benchmarks.kafka_results import Result, keep, read_results
 from tools.site.docstrings import fence
 from tools.site.hooks import indent_lists, link
@@ -28,7 +28,7 @@ LINKED = re.compile(r"<link[^>]*>", re.IGNORECASE)
 FETCHED = re.compile(r"rel=[\"']?(?:stylesheet|icon|preconnect|preload|manifest)[^>]*href=[\"']?(?:https?:)?//")
 IN_STYLES = re.compile(r"(?:@import\s+[\"']|url\([\"']?)(?:https?:)?//[^)]*")
 PUBLIC = [
-    f"{module.__name__}.{name}" for module in (headrace, headrace.query, headrace.spark) for name in module.__all__
+    f"{module.__name__}.{name}" for module in (headrace, headrace.views, headrace.spark) for name in module.__all__
 ]
 FROM_SQL = {f"headrace.sql.{name}" for name in ("driver.SqlTestDriver",)} | {
     f"headrace.sql.functions.python.{name}" for name in ("udf", "udaf", "udtf")

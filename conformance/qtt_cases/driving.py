@@ -11,9 +11,9 @@ from typing import Any
 from headrace import StreamsConfig
 from headrace.handlers import LogAndContinueExceptionHandler
 from headrace.sql.catalog import SourceDefinition
+from headrace.sql.catalog.persistent_query import PersistentQuery
+from headrace.sql.catalog.topic_directory import KnownTopics
 from headrace.sql.engine import SqlEngine
-from headrace.sql.persistent import PersistentQuery
-from headrace.sql.topic_directory import KnownTopics
 from headrace.testing import TopologyTestDriver
 from headrace.topics.log import Output
 from qtt_cases.case import Case

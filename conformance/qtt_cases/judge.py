@@ -11,10 +11,10 @@ from headrace.errors import ProductionError, StreamsError
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError
 from headrace.sql.formats import format_named
-from headrace.sql.schema import Column, Namespace, Schema
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import CreateSource
 from headrace.sql.syntax.type_grammar import resolve_type
+from headrace.sql.types.schema import Column, Namespace, Schema
 from headrace.topics.log import Output
 from qtt_cases.case import Case
 from qtt_cases.compare import same_json, same_value

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from headrace.app.scripted.hosted import Hosted, Step
 from headrace.errors import StreamsError
-from headrace.sql.persistent import PersistentQuery
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.topics.log import Output
 from qtt_cases.case import Case
 from qtt_cases.driving import Run, config_of, inputs_of, take

@@ -8,13 +8,13 @@ from typing import Any
 
 from headrace.serdes.registry.registry import Schema, SchemaReference, SchemaRegistry, subject_of
 from headrace.sql.catalog import SourceDefinition
-from headrace.sql.definitions import chosen_formats, declared_columns
+from headrace.sql.catalog.source_definitions import chosen_formats, declared_columns
+from headrace.sql.catalog.with_properties import source_properties, with_key_name
 from headrace.sql.errors import SqlError
 from headrace.sql.formats import FormatOptions, format_named
-from headrace.sql.properties import source_properties, with_key_name
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import CreateSource
+from headrace.sql.types.schema import Column, Namespace
 from qtt_cases.case import Case
 
 _KINDS = {"AVRO": "AVRO", "PROTOBUF": "PROTOBUF", "PROTOBUF_NOSR": "PROTOBUF", "JSON": "JSON", "JSON_SR": "JSON"}

@@ -18,7 +18,7 @@ from headrace.sql.functions import (
 )
 from headrace.sql.functions.definitions import overload
 from headrace.sql.functions.signatures import signature
-from headrace.sql.syntax.writing import number_text
+from headrace.sql.syntax.formatter import number_text
 from headrace.sql.types import ARRAY, BIGINT, DOUBLE, INTEGER, STRING, STRUCT, SqlType, StructField
 
 _STRUCT_A = STRUCT((StructField("A", STRING),))

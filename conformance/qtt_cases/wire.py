@@ -10,8 +10,8 @@ from typing import Any
 from headrace.serdes.registry.wire import schema_id_of
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.formats import FormatOptions, format_named
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.types import SqlArray, SqlBaseType, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.schema import Column, Namespace
 from qtt_cases.json_text import json_bytes, read_json
 
 # Wide enough for every number of the cases.

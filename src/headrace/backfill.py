@@ -9,8 +9,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from headrace.app.places import open_log
-from headrace.arguments import flag, whole_number
+from headrace.app.directories import open_log
+from headrace.arguments.values import flag, whole_number
 from headrace.batches.bounded_input import bounded_layout
 from headrace.batches.bounded_rows import BoundedJob, RowKind, bounded_config, unpack_headers
 from headrace.batches.task_host import partitions_in

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from headrace.arguments.hints import Hinting
 from headrace.errors import InvalidTimestampError, TopologyError, describe_value
-from headrace.hints import Hinting
 from headrace.windows.window import Windowed
 
 K = TypeVar("K")

@@ -17,8 +17,8 @@ import pytest
 from headrace import StreamsBuilder
 from headrace.app import Streams, StreamsState
 from headrace.app.description import Description
+from headrace.app.directories import application_directory, log_directory, open_log
 from headrace.app.fingerprint import Fingerprint
-from headrace.app.places import application_directory, log_directory, open_log
 from headrace.app.reset import reset_application
 from headrace.errors import (
     ConfigError,

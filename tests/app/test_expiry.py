@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from headrace import Materialized, StreamsBuilder
-from tests.query.kit import SOON, Place
+from tests.views.kit import SOON, Place
 
 
 def test_clock_of_a_row_starts_a_batch(tmp_path: Path) -> None:

@@ -14,15 +14,15 @@ from headrace import StreamsBuilder
 from headrace.app import Streams
 from headrace.app import reset as resetting
 from headrace.app.description import Description
-from headrace.app.places import open_log
+from headrace.app.directories import open_log
 from headrace.app.reset import reset_application
 from headrace.batches.engine import EngineListener
 from headrace.batches.reports import BatchReport
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, LockError
-from headrace.query.metadata import HostInfo
-from headrace.query.roster import Member, Roster
 from headrace.topics.embedded import EmbeddedLog
+from headrace.views.membership import Member, Roster
+from headrace.views.metadata import HostInfo
 from tests.app.kit import END, SOON, Engines, FakeEngine, application, config, counting
 
 RAN = "what a run leaves behind"

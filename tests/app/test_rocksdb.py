@@ -12,7 +12,7 @@ import pytest
 
 from headrace import Materialized, Produced, Serdes, Streams, StreamsBuilder
 from headrace.metrics import MetricName
-from tests.query.kit import Place
+from tests.views.kit import Place
 
 KEYS = [f"k{number:02}" for number in range(40)]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from headrace.app import Streams, StreamsState
-from headrace.app.places import open_log
+from headrace.app.directories import open_log
 from headrace.batches.engine import EngineListener
 from headrace.errors import ConfigError, IllegalStateError, StreamsError
 from tests.app.kit import END, SOON, Engines, FakeEngine, States, application, batch, config, counting, fails, started

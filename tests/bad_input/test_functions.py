@@ -22,7 +22,7 @@ from headrace import (
     TopologyTestDriver,
     with_key,
 )
-from headrace.signatures import describe_function
+from headrace.arguments.signatures import describe_function
 
 HERE = Path(__file__).name
 

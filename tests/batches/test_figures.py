@@ -23,11 +23,11 @@ from headrace import (
     TimeWindows,
     Topology,
 )
+from headrace.app.directories import open_log
 from headrace.app.engine import local_engine
-from headrace.app.places import open_log
 from headrace.batches.reports import BatchReport
 from headrace.state import MemoryEngine
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.overlay import OverlayEngine
 
 if TYPE_CHECKING:
     from headrace.topics.kafka import KafkaLog

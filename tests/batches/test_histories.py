@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from headrace import EmbeddedLog, Materialized, Serdes, StreamsBuilder
 from headrace.batches import working_copy
-from headrace.state.environment import DISK_ENGINES, IN_MEMORY
+from headrace.state.engines.environment import DISK_ENGINES, IN_MEMORY
 from tests.batches.kit import Bench, Driver
 
 FATES = (

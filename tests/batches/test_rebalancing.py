@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headrace import EmbeddedLog, Materialized, Streams, StreamsBuilder
-from headrace.app.state import StreamsState
+from headrace.app.streams_state import StreamsState
 from headrace.batches import restore, standby
 from headrace.batches.application import Application
 from headrace.batches.engine import BatchEngine, own_loop

@@ -33,7 +33,7 @@ from headrace.batches.reports import BatchReport
 from headrace.batches.working_copy import Applied, WorkingCopy
 from headrace.errors import LogError
 from headrace.state import SessionStore, Stores
-from headrace.state.changes import Changes
+from headrace.state.engines.changes import Changes
 from headrace.topics.log import Raw
 from tests.batches.kit import Bench, Build
 

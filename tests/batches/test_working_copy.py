@@ -14,8 +14,8 @@ from headrace import StreamsConfig
 from headrace.batches import working_copy
 from headrace.batches.working_copy import Applied, WorkingCopy, describe, died_in, discard
 from headrace.errors import ProcessorStateError, RetriableError
-from headrace.state.changes import Changes
-from headrace.state.environment import DISK_ENGINES, Kind
+from headrace.state.engines.changes import Changes
+from headrace.state.engines.environment import DISK_ENGINES, Kind
 
 CONFIG = StreamsConfig()
 ROWS = {b"key-%d" % number: b"x" * 100 for number in range(1000)}

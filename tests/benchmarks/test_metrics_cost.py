@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.metrics_cost import BATCH, Spread, fill, is_off, losses, run
 from headrace.metrics.recording import Recording
-from tests.query.kit import Place
+from tests.views.kit import Place
 
 
 def test_every_other_micro_batch_runs_without_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from headrace import Streams
 from headrace.app.engine import local_engine
 from headrace.errors import InvalidStateStoreError
-from headrace.query import QueryableStoreTypes
 from headrace.topics.journal import DurableLog
+from headrace.views import QueryableStoreTypes
 from tests.change.kit import Program
 from tests.change.test_grow_refusals import counting, grown, started
 

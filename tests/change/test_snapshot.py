@@ -16,13 +16,13 @@ import pytest
 from headrace import JoinWindows, Materialized, Streams, StreamsBuilder, TimeWindows
 from headrace.app.engine import local_engine
 from headrace.batches.change_plan import ChangePlan
-from headrace.change.restore import restore_snapshot
 from headrace.change.snapshot import (
     delete_snapshot,
     find_snapshot,
     list_snapshots,
     take_snapshot,
 )
+from headrace.change.snapshot_restore import restore_snapshot
 from headrace.change.stopped import stopped_application
 from headrace.errors import BatchError, ChangeRefusedError, IncompatibleTopologyError
 from headrace.topics.journal import DurableLog

@@ -8,9 +8,9 @@ from typing import Any
 from headrace import Materialized, Migration, Serdes, StreamsBuilder
 from headrace.change.evolving import apply_evolution, plan_evolution
 from headrace.change.verdicts import Options
-from headrace.query import QueryableStoreTypes, StoreQueryParameters
-from headrace.query.views import Views
 from headrace.topics.journal import DurableLog
+from headrace.views import QueryableStoreTypes, StoreQueryParameters
+from headrace.views.views import Views
 from tests.change.cases import add, stream, zero
 from tests.change.kit import Program, write
 

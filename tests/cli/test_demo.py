@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.demo.results import Results
-from headrace.cli.demo.tills import Tills
+from headrace.devtools.demo.results import Results
+from headrace.devtools.demo.tills import Tills
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.log import Output
 from tests.cli.conftest import Command

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace.registry_server.server import RegistryServer
+from headrace.devtools.schema_registry.server import RegistryServer
 from headrace.topics.embedded import EmbeddedLog
 from tests.cli.conftest import Command
 

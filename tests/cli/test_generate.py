@@ -5,8 +5,8 @@ from itertools import islice
 import pytest
 
 from examples import page_views_by_region
-from headrace.cli.load import LOADS, stamped
-from headrace.demo import retail_purchases
+from headrace.devtools.demo import retail_purchases
+from headrace.devtools.load import LOADS, stamped
 from headrace.topics.embedded import EmbeddedLog
 from tests.cli.conftest import Command
 

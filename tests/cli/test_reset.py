@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from headrace.app.lock import lock_directory
-from headrace.query.metadata import HostInfo
-from headrace.query.roster import Member, Roster
 from headrace.topics.embedded import EmbeddedLog
+from headrace.views.membership import Member, Roster
+from headrace.views.metadata import HostInfo
 from tests.cli.conftest import Command
 
 VIEW = Member("view-1", HostInfo("localhost", 8080), 0, {})

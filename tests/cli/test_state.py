@@ -7,7 +7,7 @@ import pytest
 from headrace import StreamsConfig
 from headrace.app.lock import lock_directory
 from headrace.batches.working_copy import Applied, WorkingCopy
-from headrace.state.changes import Changes
+from headrace.state.engines.changes import Changes
 from headrace.topics.embedded import EmbeddedLog
 from tests.cli.conftest import Command
 

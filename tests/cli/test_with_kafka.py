@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("confluent_kafka")
 
-from headrace.query.metadata import HostInfo
-from headrace.query.roster import Member, Roster
 from headrace.topics.kafka import KafkaLog, administration
+from headrace.views.membership import Member, Roster
+from headrace.views.metadata import HostInfo
 from tests.cli.conftest import Command, Done
 from tests.secured_listener import PASSWORD, SecuredListener
 from tests.topics.kit import everything

@@ -4,7 +4,7 @@ from typing import TypeVar
 import pytest
 
 from headrace import Serde, Serdes, StreamsBuilder, TestOutputTopic, TopologyTestDriver
-from headrace.demo.retail_purchases import (
+from headrace.devtools.demo.retail_purchases import (
     CAFE,
     ELECTRONICS,
     FREE_COFFEES,

@@ -12,7 +12,7 @@ import httpx
 from starlette.routing import Route
 
 from tests.fuzz.mutation import ODD, damaged_text
-from tests.query_http.running import Running
+from tests.views_http.running import Running
 
 _STORES = ("counts", "windows", "sessions", "history", "everywhere", "rows", "nothing", "")
 _TOPICS = ("in", "app-counts-changelog", "app-views", "nothing", "../in")

@@ -18,7 +18,6 @@ from headrace.errors import DeserializationError, SerializationError
 from headrace.serdes import Serdes
 from headrace.serdes.registry import AvroSerde, JsonSchemaSerde, ProtobufSerde, SchemaRegistry
 from headrace.sql.formats import FORMATS, FormatOptions, format_named
-from headrace.sql.schema import Column
 from headrace.sql.types import (
     ARRAY,
     BIGINT,
@@ -36,6 +35,7 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
+from headrace.sql.types.schema import Column
 from headrace.windows import SessionWindow, TimeWindow, Windowed
 from tests.fuzz.mutation import damaged_bytes
 

@@ -12,9 +12,9 @@ from typing import Any
 from headrace.sql.driver import SqlTestDriver
 from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlError, SqlParseError
+from headrace.sql.syntax.formatter import statement_text
 from headrace.sql.syntax.parser import parse, parse_statement, split
 from headrace.sql.syntax.variables import substitute
-from headrace.sql.syntax.writing import statement_text
 from tests.fuzz.mutation import damaged_text
 from tests.fuzz.statements import SOURCES, WORDS, statement
 

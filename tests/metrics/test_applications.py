@@ -10,7 +10,7 @@ import pytest
 from headrace import Consumed, Grouped, KStream, Materialized, StreamsBuilder
 from headrace.handlers import LogAndContinueExceptionHandler, LogAndContinueProcessingExceptionHandler
 from headrace.metrics import MetricName
-from tests.query.kit import SOON, Place
+from tests.views.kit import SOON, Place
 
 
 def refuse(key: str, value: Any) -> bool:

@@ -14,7 +14,7 @@ from headrace import Materialized, Processor, PunctuationType, Record, StreamsBu
 from headrace.batches import restore
 from headrace.batches.working_copy import restoring
 from headrace.metrics import Metrics
-from tests.query.kit import SOON, Place
+from tests.views.kit import SOON, Place
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from headrace.metrics.names import Metrics
 from headrace.metrics.recording import Recording
-from tests.web.kit import Batch, TaskFigures
+from tests.console.kit import Batch, TaskFigures
 
 sdk = pytest.importorskip("opentelemetry.sdk.metrics", reason="OpenTelemetry is not installed")
 

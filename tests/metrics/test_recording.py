@@ -6,7 +6,7 @@ from headrace.metrics.names import CACHE, CLIENT, NODE, STATE, TASK, THREAD, TOP
 from headrace.metrics.prometheus import prometheus_text
 from headrace.metrics.recording import Recording, rates_by
 from headrace.runtime.measures import Measure
-from tests.web.kit import Batch, TaskFigures
+from tests.console.kit import Batch, TaskFigures
 
 
 class Clock:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from headrace.state.changes import Changes
-from headrace.state.engine import Row
-from headrace.state.environment import OWN
-from headrace.state.memory import MemoryEnvironment
+from headrace.state.engines.changes import Changes
+from headrace.state.engines.engine import Row
+from headrace.state.engines.environment import OWN
+from headrace.state.engines.memory import MemoryEnvironment
 from tests.simulation.threads import World
 
 Rows = dict[bytes, bytes]
@@ -124,7 +124,7 @@ class Shutil:
 
 
 class DiskEnvironment:
-    """Engines in a folder; see ``headrace.state.environment.Environment``."""
+    """Engines in a folder; see ``headrace.state.engines.environment.Environment``."""
 
     kind: ClassVar[str] = "lmdb"
 
@@ -222,5 +222,5 @@ class DiskEngine:
 
 
 def open_store(kind: str, directory: DiskPath, _config: object) -> DiskEnvironment | MemoryEnvironment:
-    """In place of ``headrace.state.environment.open_store``."""
+    """In place of ``headrace.state.engines.environment.open_store``."""
     return MemoryEnvironment() if kind == "in_memory" else DiskEnvironment(directory)

@@ -20,7 +20,7 @@ from headrace.errors import (
     TopicError,
     TopologyError,
 )
-from headrace.state.memory import MemoryEngine
+from headrace.state.engines.memory import MemoryEngine
 from headrace.topics.kafka import KafkaLog
 from tests.batches.failed_batch import check_that_all_results_come_once
 from tests.spark.stand import LONG, Stand

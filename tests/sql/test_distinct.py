@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from headrace import Consumed, Produced, Serdes, StreamsBuilder, TopologyTestDriver
 from headrace.sql.driver import SqlTestDriver
 from headrace.sql.errors import SqlError
+from headrace.sql.syntax.formatter import statement_text
 from headrace.sql.syntax.parser import parse_statement
-from headrace.sql.syntax.writing import statement_text
 
 CLICKS = "CREATE STREAM clicks (id INT KEY, page STRING, n INT) WITH (KAFKA_TOPIC='clicks', VALUE_FORMAT='JSON');"
 USERS = "CREATE TABLE users (id INT PRIMARY KEY, name STRING) WITH (KAFKA_TOPIC='users', VALUE_FORMAT='JSON');"

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.inserting import InsertedRecord
+from headrace.sql.insert_values import InsertedRecord
 
 
 def inserted(columns: str, statement: str, *, kind: str = "STREAM", key_format: str = "KAFKA") -> InsertedRecord:

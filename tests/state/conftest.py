@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from headrace.state import Engine, MemoryEngine, OverlayEngine
-from headrace.state.disk import LmdbEnvironment
-from headrace.state.environment import Environment
-from headrace.state.rocksdb import RocksDbEnvironment
+from headrace.state.engines.environment import Environment
+from headrace.state.engines.lmdb import LmdbEnvironment
+from headrace.state.engines.rocksdb import RocksDbEnvironment
 
 MakeEngine = Callable[[], Engine]
 OpenEnvironment = Callable[[Path], Environment]

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace.state import Changes, Engine, MemoryEngine, OverlayEngine
-from headrace.state.disk import LmdbEnvironment
+from headrace.state.engines.lmdb import LmdbEnvironment
 from tests.state.conftest import MakeEngine
 
 LONG = b"k" * 600

@@ -13,7 +13,7 @@ import pytest
 
 from headrace.errors import InvalidStateStoreError, ProcessorStateError
 from headrace.state import Changes
-from headrace.state.environment import OWN, Environment
+from headrace.state.engines.environment import OWN, Environment
 from tests.state.conftest import ENVIRONMENTS, OpenEnvironment
 
 LONG = b"k" * 600

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from headrace.serdes import Serdes
 from headrace.serdes.base import StoreTopic
-from headrace.state import MemoryEngine, OverlayEngine, Stores, expiry
-from headrace.state.changes import Changes
-from headrace.state.codec import key_codec
-from headrace.state.expiry import ExpiryIndex, index_name
+from headrace.state import MemoryEngine, OverlayEngine, Stores
+from headrace.state.engines.changes import Changes
+from headrace.state.rows import expiry
+from headrace.state.rows.codec import key_codec
+from headrace.state.rows.expiry import ExpiryIndex, index_name
 
 KEYS = key_codec(Serdes.string(), StoreTopic("rows", "rows"))
 STEPS = st.lists(

@@ -15,13 +15,13 @@ from headrace import StreamsBuilder, StreamsConfig, TopologyTestDriver
 from headrace.dsl import Materialized
 from headrace.errors import ConfigError, ProcessorStateError
 from headrace.state import Changes, Stores
-from headrace.state.environment import OWN, disk_engine, open_environment
-from headrace.state.rocksdb import RocksDbEnvironment, StoreOptions
-from headrace.state.rocksdb.options import SHARED
+from headrace.state.engines.environment import OWN, disk_engine, open_environment
+from headrace.state.engines.rocksdb import RocksDbEnvironment, StoreOptions
+from headrace.state.engines.rocksdb.options import SHARED
 
 HOLDER = """
 import sys
-from headrace.state.rocksdb import RocksDbEnvironment
+from headrace.state.engines.rocksdb import RocksDbEnvironment
 environment = RocksDbEnvironment(sys.argv[1])
 environment.engine("one").put(b"a", b"1")
 print("open", flush=True)
@@ -168,7 +168,7 @@ def test_all_stores_of_a_process_share_one_bound(tmp_path: Path) -> None:
 import os
 from pathlib import Path
 from headrace.state import Changes
-from headrace.state.rocksdb import RocksDbEnvironment
+from headrace.state.engines.rocksdb import RocksDbEnvironment
 environments = [RocksDbEnvironment(Path({str(tmp_path)!r}) / str(n), cache_max_bytes={bound}) for n in range(3)]
 most = 0
 for _ in range(60):
@@ -236,7 +236,7 @@ def test_hits_are_counted_if_the_recording_level_asks_for_it(tmp_path: Path) -> 
 
 
 def test_a_missing_package_is_told_with_its_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("headrace.state.rocksdb")]:
+    for name in [name for name in sys.modules if name.startswith("headrace.state.engines.rocksdb")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "rocksdict", None)
     with pytest.raises(ConfigError, match=r"pip install 'headrace\[rocksdb\]'"):

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.serdes import Serdes
-from headrace.state import MemoryEngine, StoreBuilder, Stores, segmented_rows
+from headrace.state import MemoryEngine, StoreBuilder, Stores
+from headrace.state.rows import segmented_rows
 from tests.state.kit import SERDES, build, ms, same_fixture
 
 RETENTION = 90_000

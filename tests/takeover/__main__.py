@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from headrace.kafka_broker import start_broker, stop_broker
+from headrace.devtools.kafka_broker import start_broker, stop_broker
 from headrace.topics.kafka import KafkaLog
 from tests.takeover.cases import FEWEST, STORE_KINDS, selected_cases
 from tests.takeover.relay import Relay

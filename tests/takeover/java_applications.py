@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import pyspark
 
-from headrace.kafka_broker.jars import kafka_jars
+from headrace.devtools.kafka_broker.jars import kafka_jars
 from headrace.spark.java import find_java
 from tests.jars import streams_jars
 

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from headrace.kafka_broker import start_broker, stop_broker
+from headrace.devtools.kafka_broker import start_broker, stop_broker
 
 # One process: everything that an application does with its groups and transactions, again and again.
 APPLICATION = """

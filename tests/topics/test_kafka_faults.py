@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("confluent_kafka")
 
-from headrace.kafka_broker import start_broker, stop_broker
+from headrace.devtools.kafka_broker import start_broker, stop_broker
 from headrace.topics.journal import Receipt
 from headrace.topics.kafka import KafkaLog
 from tests.topics.journals import outputs, run_batch, task_record, values

@@ -24,7 +24,7 @@ from py4j.java_gateway import (  # type: ignore[import-untyped]
 )
 
 from headrace import Serde, Serdes
-from headrace.kafka_broker.jars import kafka_jars
+from headrace.devtools.kafka_broker.jars import kafka_jars
 from headrace.spark.java import find_java
 from headrace.topics.kafka import KafkaLog
 from headrace.topics.partitioner import default_partitioner, partition_for

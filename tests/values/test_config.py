@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from headrace.config import StreamsConfig
+from headrace.config.settings import NO_EFFECT
 from headrace.errors import ConfigError
 from headrace.handlers import LogAndContinueExceptionHandler, LogAndContinueProcessingExceptionHandler, Response
 from headrace.serdes import BaseSerde, Serdes
-from headrace.settings import NO_EFFECT
 from headrace.timestamps import WallclockTimestampExtractor
 from headrace.topics.kafka.settings import ClientSettings
 

@@ -17,8 +17,8 @@ import pytest
 from google.rpc.http_pb2 import HttpHeader, HttpRequest
 
 from headrace import Consumed, EmbeddedLog, Produced, Serdes, StreamsBuilder, TopologyTestDriver
+from headrace.devtools.schema_registry import RegistryServer
 from headrace.errors import ConfigError, DeserializationError, SerializationError
-from headrace.registry_server import RegistryServer
 from headrace.serdes import BaseSerde
 from headrace.serdes.registry import (
     AvroSerde,

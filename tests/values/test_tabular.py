@@ -21,9 +21,9 @@ from headrace import (
     TopologyTestDriver,
 )
 from headrace.errors import MissingDependencyError
-from headrace.query.results import FailureReason, QueryResult, StateQueryResult
 from headrace.state import MemoryEngine, Stores
 from headrace.tabular import Row, columns_of, to_data_frame, to_html
+from headrace.views.results import FailureReason, QueryResult, StateQueryResult
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.durations import MAX_LONG, to_ms
+from headrace.arguments.durations import MAX_LONG, to_ms
 from headrace.errors import TopologyError, WindowError
 from headrace.windows import (
     EmitStrategy,

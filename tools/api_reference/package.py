@@ -25,7 +25,7 @@ MODULES = (
     "headrace.serdes",
     "headrace.state",
     "headrace.processor",
-    "headrace.query",
+    "headrace.views",
     "headrace.testing",
     "headrace.timestamps",
     "headrace.topics.partitioner",

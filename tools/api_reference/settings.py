@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from headrace import StreamsConfig
-from headrace.settings import CLIENT_SETTINGS, NO_EFFECT, Setting
+from headrace.config.settings import CLIENT_SETTINGS, NO_EFFECT, Setting
 from tools.api_reference.mapping import MappingError, Verdict, parse
 
 

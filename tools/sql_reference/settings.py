@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from headrace.sql.catalog.with_properties import WithProperties, insert_properties, sink_properties, source_properties
 from headrace.sql.formats import FORMATS
-from headrace.sql.properties import WithProperties, insert_properties, sink_properties, source_properties
-from headrace.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS
+from headrace.sql.hosting.statement_settings import NAMED, OF_STATEMENTS
 from headrace.sql.server.settings import KNOWN, is_editable
-from headrace.sql.statement_settings import NAMED, OF_STATEMENTS
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import CreateSource, Properties
 from headrace.sql.types import SqlBaseType
+from headrace.sql.types.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS
 
 _PROPERTIES = {
     "KAFKA_TOPIC": ("'orders'", "the topic; it is created if PARTITIONS is given"),

@@ -4,7 +4,7 @@ Start with ``streams`` (the handle), then ``opening`` (what happens before an en
 engine must be able to do). ``places`` says where everything is kept.
 """
 
-from headrace.app.state import StreamsState
 from headrace.app.streams import Streams
+from headrace.app.streams_state import StreamsState
 
 __all__ = ["Streams", "StreamsState"]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from headrace.arguments.signatures import count_of, deferred, describe_function, parameters_of, takes
 from headrace.errors import ConfigError, describe_value
-from headrace.signatures import count_of, deferred, describe_function, parameters_of, takes
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from errno import EACCES, EAGAIN
 from pathlib import Path
 from typing import Any
 
-from headrace.app.places import make_directory, unusable
+from headrace.app.directories import make_directory, unusable
 from headrace.errors import LockError, StateDirectoryError
 
 LOCK = "lock"

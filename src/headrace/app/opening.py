@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from headrace.app.description import Description
+from headrace.app.directories import application_directory, check_default_directory, open_log
 from headrace.app.fingerprint import (
     check_compatible,
     check_formats,
@@ -16,7 +17,6 @@ from headrace.app.fingerprint import (
     check_partitions,
 )
 from headrace.app.lock import locked
-from headrace.app.places import application_directory, check_default_directory, open_log
 from headrace.app.reset import finish_reset
 from headrace.app.topics import (
     check_sources,

@@ -16,16 +16,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from headrace.app.description import Description
+from headrace.app.directories import application_directory, check_default_directory, unusable
 from headrace.app.fingerprint import Fingerprint
 from headrace.app.lock import locked
-from headrace.app.places import application_directory, check_default_directory, unusable
 from headrace.config import StreamsConfig
 from headrace.errors import StateDirectoryError, UnknownTopicError
-from headrace.query.roster import is_roster, roster_topic
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import TopicLog
 from headrace.topology.graph import Graph
 from headrace.topology.nodes import SinkNode, SourceNode
+from headrace.views.membership import is_roster, roster_topic
 
 logger = logging.getLogger(__name__)
 

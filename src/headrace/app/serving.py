@@ -10,19 +10,19 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headrace.app.queries import OwnViews
+from headrace.app.store_queries import OwnViews
 from headrace.config import StreamsConfig
+from headrace.console.monitored_application import Failed
+from headrace.console.recorder import Recorder
 from headrace.errors import MissingDependencyError
 from headrace.metrics.names import Metrics
-from headrace.query.metadata import HostInfo
-from headrace.query.views import Views
 from headrace.topics.log import TopicLog
 from headrace.topology.topology import Topology
-from headrace.web.observed import Failed
-from headrace.web.recorder import Recorder
+from headrace.views.metadata import HostInfo
+from headrace.views.views import Views
 
 if TYPE_CHECKING:
-    from headrace.web.server import Listening, Server
+    from headrace.http.server import Listening, Server
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ class Serving:
 
     def _listening(self) -> Listening:
         try:
-            from headrace.web.server import Listening
+            from headrace.http.server import Listening
         except ImportError as error:
             if (error.name or "").startswith("headrace"):
                 raise
@@ -163,9 +163,9 @@ class Serving:
         if self._listen is None:
             return
         listening = self._listening()
-        from headrace.query.http.values import formatting
-        from headrace.web.application import make_application
-        from headrace.web.server import Server
+        from headrace.console.asgi_application import make_application
+        from headrace.http.json_values import formatting
+        from headrace.http.server import Server
 
         token = self.seen.config.http_token
         recorder = Recorder(self.seen)

@@ -13,19 +13,19 @@ from typing import Any, Self
 
 from headrace.app.backoff import Backoff
 from headrace.app.callbacks import Callbacks, check_callback
-from headrace.app.checks import checked_config, checked_topology, seconds_of
+from headrace.app.directories import open_log
 from headrace.app.engine import Batch, BatchListener, Engine, EngineFactory, spark_engine
 from headrace.app.failure_watch import failure_watch
 from headrace.app.latch import Latch
 from headrace.app.opening import Opened
-from headrace.app.places import open_log
 from headrace.app.progress import state_word
-from headrace.app.queries import OwnViews, Queries
 from headrace.app.reset import reset_application
 from headrace.app.serving import Seen, Serving
 from headrace.app.signals import closing_on_signals
 from headrace.app.start_line import start_line
-from headrace.app.state import StateChanges, StateListener, StreamsState
+from headrace.app.store_queries import OwnViews, Queries
+from headrace.app.streams_arguments import checked_config, checked_topology, seconds_of
+from headrace.app.streams_state import StateChanges, StateListener, StreamsState
 from headrace.app.uncaught import ask, shut_down_client
 from headrace.batches.failure_note import take_failure_note
 from headrace.batches.reports import TaskReport

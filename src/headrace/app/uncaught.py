@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from headrace.arguments.signatures import describe_function
 from headrace.errors import UncaughtHandlerError, describe_value
 from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExceptionResponse
-from headrace.signatures import describe_function
 
 
 def shut_down_client(error: Exception) -> StreamThreadExceptionResponse:

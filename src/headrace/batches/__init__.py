@@ -17,6 +17,5 @@
 | `run`, `engine`, `batch_thread` | the life of an application: plan, run, commit, report |
 | `loop`, `shared_loop` | tick after tick, for one application or for many in one job |
 | `reports`, `restore_events`, `failure_note` | what tasks and micro-batches tell |
-| `housekeeping` | retention and compaction of the embedded log |
 | `bounded_input`, `bounded_rows`, `bounded_host`, `bounded_task`, `bounded_run` | backfills: input that ends |
 """

@@ -9,8 +9,8 @@ from typing import Any
 from headrace.batches.bounded_rows import BoundedJob
 from headrace.runtime.global_task import make_global_task
 from headrace.state import Engine, MemoryEngine, OverlayEngine, StoreBuilder
-from headrace.state.changes import Changes
-from headrace.state.environment import DISK_ENGINES, Environment, disk_engine, open_environment
+from headrace.state.engines.changes import Changes
+from headrace.state.engines.environment import DISK_ENGINES, Environment, disk_engine, open_environment
 
 
 class BoundedHost:

@@ -35,9 +35,9 @@ from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.punctuation import NEVER
 from headrace.runtime.task import Task
 from headrace.state import OverlayEngine
-from headrace.state.changes import Changes
+from headrace.state.engines.changes import Changes
 from headrace.topics.log import Output, Raw, Topic
-from headrace.topics.spread import spread
+from headrace.topics.record_partitioning import spread
 
 _PAGE_ROWS = 10_000
 

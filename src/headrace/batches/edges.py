@@ -14,7 +14,7 @@ from headrace.runtime.task import Task, TaskId
 from headrace.topics.blob import info, pack_all, unpack
 from headrace.topics.journal import EdgeBlob
 from headrace.topics.log import Output, Raw, Topic
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.record_partitioning import Sticky, spread
 
 _BATCH_BITS = 32
 """Records that cross an edge have no offset in a log: theirs is made of the batch and their place in it."""

@@ -12,7 +12,6 @@ from typing import Any, Protocol, TypeAlias
 
 from headrace.batches.batch_thread import BatchThread, Commits, LeftBehind
 from headrace.batches.executor import Executor
-from headrace.batches.housekeeping import Housekeeping
 from headrace.batches.inputs import check_deleted, check_inputs, ids_of, input_partitions, named_inputs
 from headrace.batches.layout import Layout
 from headrace.batches.loop import Loop, Member, OwnLoop
@@ -21,6 +20,7 @@ from headrace.batches.reports import BatchReport, TaskReport
 from headrace.batches.run import ApplicationRun
 from headrace.config import StreamsConfig
 from headrace.errors import IncompatibleTopologyError, ProcessorStateError, UnknownTopicError
+from headrace.topics.embedded.housekeeping import Housekeeping
 from headrace.topics.journal import DurableLog
 from headrace.topology.topology import Topology
 

@@ -17,8 +17,8 @@ from headrace.private_directory import make_directories
 from headrace.runtime.collector_pause import collector_paused
 from headrace.runtime.global_task import make_global_task
 from headrace.runtime.task import Task
-from headrace.state.changes import Changes
-from headrace.state.disk import LmdbEnvironment
+from headrace.state.engines.changes import Changes
+from headrace.state.engines.lmdb import LmdbEnvironment
 from headrace.topics.log import TopicLog
 
 _OWN = "."

@@ -11,7 +11,7 @@ from typing import Self
 from headrace.batches.working_copy import WorkingCopy
 from headrace.config import StreamsConfig
 from headrace.runtime.task import TaskId
-from headrace.state.environment import Kind, store_kind
+from headrace.state.engines.environment import Kind, store_kind
 from headrace.topics.log import ReadableLog, TopicPartition
 from headrace.topology.levels import forward_edges, levels
 from headrace.topology.nodes import SourceNode

@@ -19,11 +19,11 @@ from headrace.batches.working_copy import Applied, CopyTakenError
 from headrace.errors import ProcessorStateError
 from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.task import Task
-from headrace.state.changes import Changes
-from headrace.state.engine import Engine
-from headrace.state.memory import MemoryEngine
-from headrace.state.overlay import OverlayEngine
-from headrace.state.segmented import SegmentedStore
+from headrace.state.engines.changes import Changes
+from headrace.state.engines.engine import Engine
+from headrace.state.engines.memory import MemoryEngine
+from headrace.state.engines.overlay import OverlayEngine
+from headrace.state.stores.segmented import SegmentedStore
 from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal, TaskRecord, Written
 from headrace.topics.log import Offsets, Output, TopicPartition
 

@@ -12,9 +12,9 @@ from headrace.batches.layout import Layout, TaskPlace
 from headrace.batches.reports import StoreRestore
 from headrace.batches.working_copy import Applied, WorkingCopy
 from headrace.runtime.collector_pause import collector_paused
-from headrace.state.changes import Changes
-from headrace.state.environment import IN_MEMORY
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.changes import Changes
+from headrace.state.engines.environment import IN_MEMORY
+from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.journal import TaskHead, TaskJournal
 from headrace.topics.log import Raw, ReadableLog, TopicPartition
 

@@ -9,7 +9,7 @@ from typing import Any
 from headrace.batches.layout import Layout
 from headrace.errors import TopicExistsError, UnknownTopicError
 from headrace.state import Engine, StoreBuilder
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.log import TopicLog
 
 

@@ -26,8 +26,8 @@ import msgspec
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, RetriableError
 from headrace.private_directory import make_directories
-from headrace.state.changes import Changes
-from headrace.state.environment import (
+from headrace.state.engines.changes import Changes
+from headrace.state.engines.environment import (
     DISK_ENGINES,
     IN_MEMORY,
     OWN,
@@ -36,7 +36,7 @@ from headrace.state.environment import (
     open_environment,
     open_store,
 )
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.overlay import OverlayEngine
 
 logger = logging.getLogger(__name__)
 

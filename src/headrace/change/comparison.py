@@ -12,7 +12,7 @@ from headrace.app.fingerprint import misread
 from headrace.change.verdicts import Comparison, Options, PartChange, StoreChange, Verdict
 from headrace.config import StreamsConfig
 from headrace.errors import TopologyError, did_you_mean
-from headrace.state.builder import MIGRATED_KINDS
+from headrace.state.stores.builder import MIGRATED_KINDS
 from headrace.topology.matching import Matching, Signatures, match_names, match_stores, ways_of
 from headrace.topology.outline import Outline, PartOutline, StoreOutline, serde_name
 from headrace.topology.topology import Topology

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headrace.change.rows import last_offsets, latest_rows, read_pages
+from headrace.change.changelog_rows import last_offsets, latest_rows, read_pages
 from headrace.change.verdicts import Comparison
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, describe_value

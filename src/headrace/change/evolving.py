@@ -20,8 +20,8 @@ from itertools import chain
 from typing import Any
 
 from headrace.app.description import Description
+from headrace.app.directories import application_directory
 from headrace.app.fingerprint import check_compatible, check_formats, check_generated_names
-from headrace.app.places import application_directory
 from headrace.app.topics import (
     WantedTopic,
     check_sources,

@@ -26,11 +26,11 @@ from headrace.app.streams import Streams
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.inputs import input_ids
 from headrace.batches.layout import Layout, TaskPlace
+from headrace.change.changelog_rows import read_pages
 from headrace.change.former_partitions import with_former_partitions
 from headrace.change.growth import Growth, StoreGrowth, find_growth, refused
 from headrace.change.moving import MisplacedRowError, PartitionMoves
 from headrace.change.partition_keys import partition_key_of, primary_key_of
-from headrace.change.rows import read_pages
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError

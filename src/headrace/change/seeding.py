@@ -27,7 +27,7 @@ from headrace.app.topics import (
 from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow, bounded_config, unpack_headers
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.layout import Layout
-from headrace.change.rows import read_pages
+from headrace.change.changelog_rows import read_pages
 from headrace.change.stopped import TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError

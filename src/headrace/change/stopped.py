@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from secrets import token_hex
 
 from headrace.app.description import Description
+from headrace.app.directories import application_directory
 from headrace.app.lock import locked
-from headrace.app.places import application_directory
 from headrace.batches.change_plan import ChangePlan, change_in
 from headrace.config import StreamsConfig
 from headrace.errors import BatchError, FencedError

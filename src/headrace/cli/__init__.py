@@ -4,6 +4,6 @@
 loaded by ``import headrace``.
 """
 
-from headrace.cli.application import main
+from headrace.cli.main_command import main
 
 __all__ = ["main"]

@@ -1,6 +1,6 @@
 """``python -m headrace.cli`` is the command ``headrace``."""
 
-from headrace.cli.application import main
+from headrace.cli.main_command import main
 
 if __name__ == "__main__":
     main()

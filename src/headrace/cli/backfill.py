@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from headrace.app.places import application_directory
-from headrace.cli.places import Places, common_options
+from headrace.app.directories import application_directory
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import note, plural
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_topology, short_name

@@ -6,9 +6,9 @@ import webbrowser
 
 import click
 
-from headrace.app.places import application_directory
+from headrace.app.directories import application_directory
 from headrace.app.serving import served_at
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import json_option, note, print_json
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from headrace.cli.common_options import Places, common_options, complete_topic, known_topic
 from headrace.cli.formats import Format, FormatName, format_named, json_bytes, likely_format
-from headrace.cli.places import Places, common_options, complete_topic, known_topic
 from headrace.cli.times import Duration, Moment
 from headrace.errors import DeserializationError
 from headrace.topics.log import Headers, Offsets, Raw, ReadableLog, Topic

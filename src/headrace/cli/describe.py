@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_config, load_topology
 

@@ -18,8 +18,8 @@ from urllib.request import urlopen
 
 import click
 
-from headrace.app.places import open_log
-from headrace.cli.places import Places, common_options
+from headrace.app.directories import open_log
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import Size, json_option, note, print_json, print_table
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError

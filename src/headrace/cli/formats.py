@@ -13,7 +13,7 @@ from uuid import UUID
 import click
 from click.shell_completion import CompletionItem
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.errors import describe_value, did_you_mean
 from headrace.serdes import Serde, Serdes, SessionWindowedSerde, TimeWindowedSerde, TypedJsonSerde
 from headrace.windows import SessionWindow, TimeWindow, Windowed

@@ -8,11 +8,11 @@ from itertools import chain
 
 import click
 
-from headrace.cli.load import LOADS, Load, stamped
-from headrace.cli.places import Places, common_options, complete_topic
+from headrace.cli.common_options import Places, common_options, complete_topic
 from headrace.cli.printing import note, plural
 from headrace.cli.progress import Counter
 from headrace.cli.times import Moment
+from headrace.devtools.load import LOADS, Load, stamped
 from headrace.errors import UnknownTopicError
 from headrace.topics.log import Output, TopicLog
 

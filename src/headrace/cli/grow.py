@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from headrace.change.grow import grow_application
-from headrace.cli.places import Places, common_options, complete_topic
+from headrace.cli.common_options import Places, common_options, complete_topic
 from headrace.cli.printing import note
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_config, load_topology

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import note
 
 _directory = click.option(
@@ -35,7 +35,7 @@ def kafka() -> None:
 def start(places: Places, port: int, data_dir: Path | None) -> None:
     """Start the broker, and print its address for --bootstrap-servers."""
     # Imported here: the client of Kafka is optional.
-    from headrace.kafka_broker import start_broker
+    from headrace.devtools.kafka_broker import start_broker
 
     broker = start_broker(_place(places, data_dir), port=port)
     note(f"the broker runs as process {broker.pid}; stop it with 'headrace kafka stop'")
@@ -48,7 +48,7 @@ def start(places: Places, port: int, data_dir: Path | None) -> None:
 @click.pass_obj
 def stop(places: Places, data_dir: Path | None) -> None:
     """Stop the broker. Its topics stay, and are there again when it is started anew."""
-    from headrace.kafka_broker import stop_broker
+    from headrace.devtools.kafka_broker import stop_broker
 
     directory = _place(places, data_dir)
     broker = stop_broker(directory)

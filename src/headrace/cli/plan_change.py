@@ -11,7 +11,7 @@ import click
 
 from headrace.change.evolving import Evolution, apply_evolution, plan_evolution
 from headrace.change.verdicts import Options
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import json_option, note, print_json, print_table
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_config, load_topology

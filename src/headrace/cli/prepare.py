@@ -6,7 +6,7 @@ import time
 
 import click
 
-from headrace.cli.places import common_options
+from headrace.cli.common_options import common_options
 from headrace.cli.printing import note
 from headrace.errors import MissingDependencyError, StateDirectoryError
 

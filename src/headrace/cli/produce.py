@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from headrace.cli.common_options import Places, common_options, complete_topic, known_topic
 from headrace.cli.formats import Format, FormatName, format_named, parse_json
-from headrace.cli.places import Places, common_options, complete_topic, known_topic
 from headrace.cli.printing import note, plural
 from headrace.cli.progress import Counter
 from headrace.cli.typed_lines import pieces

@@ -8,9 +8,9 @@ from threading import Event
 
 import click
 
-from headrace.app.places import open_log
+from headrace.app.directories import open_log
 from headrace.app.signals import closing_on_signals
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import note
 from headrace.errors import MissingDependencyError
 
@@ -41,7 +41,7 @@ def registry() -> None:
 def start(places: Places, port: int) -> None:
     """Start the registry in the background, and print its address for ksql.schema.registry.url."""
     _check_installed()
-    from headrace.registry_server.process import start_registry
+    from headrace.devtools.schema_registry.process import start_registry
 
     started = start_registry(_place(places), _options(places), port=port)
     _warn()
@@ -55,7 +55,7 @@ def start(places: Places, port: int) -> None:
 def stop(places: Places) -> None:
     """Stop the registry. Its schemas stay, and are there again when it is started anew."""
     _check_installed()
-    from headrace.registry_server.process import stop_registry
+    from headrace.devtools.schema_registry.process import stop_registry
 
     directory = _place(places)
     stopped = stop_registry(directory)
@@ -73,7 +73,7 @@ def stop(places: Places) -> None:
 def run(places: Places, port: int, address_file: Path | None) -> None:
     """Run the registry in the foreground, until Ctrl-C."""
     _check_installed()
-    from headrace.registry_server import RegistryServer
+    from headrace.devtools.schema_registry import RegistryServer
 
     asked = Event()
     with closing(open_log(places.config())) as log, RegistryServer(log, port=port) as server:
@@ -86,7 +86,7 @@ def run(places: Places, port: int, address_file: Path | None) -> None:
 
 
 def _warn() -> None:
-    from headrace.registry_server.server import NOT_FOR_PRODUCTION
+    from headrace.devtools.schema_registry.server import NOT_FOR_PRODUCTION
 
     note(f"warning: {NOT_FOR_PRODUCTION}")
 
@@ -108,7 +108,7 @@ def _options(places: Places) -> list[str]:
 
 def _check_installed() -> None:
     try:
-        import headrace.registry_server  # noqa: F401 - what it imports is optional
+        import headrace.devtools.schema_registry  # noqa: F401 - what it imports is optional
     except ImportError as error:
         if (error.name or "").startswith("headrace"):
             raise

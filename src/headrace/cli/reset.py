@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
+from headrace.app.directories import application_directory
 from headrace.app.lock import LOCK, locked
-from headrace.app.places import application_directory
 from headrace.app.reset import reset_application, topics_of_views
 from headrace.app.topics import topics_in_name_of
-from headrace.cli.places import Places, common_options, complete_topic, known_topic
+from headrace.cli.common_options import Places, common_options, complete_topic, known_topic
 from headrace.cli.printing import note, print_table
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.times import Moment

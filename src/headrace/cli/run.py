@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from headrace.app.places import open_log
-from headrace.app.state import StateListener, StreamsState
+from headrace.app.directories import open_log
 from headrace.app.streams import Streams
-from headrace.cli.places import Places, common_options
+from headrace.app.streams_state import StateListener, StreamsState
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import note, plural
 from headrace.cli.run_progress import RunProgress
 from headrace.cli.settings import read_settings, settings_options

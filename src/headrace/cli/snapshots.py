@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from headrace.change.restore import restore_snapshot
 from headrace.change.snapshot import delete_snapshot, list_snapshots, take_snapshot
-from headrace.cli.places import Places, common_options
+from headrace.change.snapshot_restore import restore_snapshot
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import json_option, note, print_json, print_table
 from headrace.cli.settings import read_settings, settings_options
 from headrace.config import StreamsConfig

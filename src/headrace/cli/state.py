@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from headrace.app.places import application_directory
+from headrace.app.directories import application_directory
 from headrace.batches.working_copy import describe
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import Size, json_option, note, print_json, print_table
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, did_you_mean

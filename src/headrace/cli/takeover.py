@@ -11,7 +11,7 @@ import click
 
 from headrace.change.takeover.handing_back import HandBack, hand_back
 from headrace.change.takeover.taking_over import Takeover, examine, take_over
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import note, plural, print_table
 from headrace.cli.settings import read_settings, settings_options, together
 from headrace.cli.targets import load_config, load_topology

@@ -16,9 +16,9 @@ from rich.text import Text
 from headrace.app.engine import spark_engine
 from headrace.cli.case_files import CaseFile, is_case_file
 from headrace.cli.cases import Outcome, run_file
+from headrace.cli.common_options import common_options
 from headrace.cli.engine_log import EngineLog
 from headrace.cli.outcomes import tell_outcomes
-from headrace.cli.places import common_options
 from headrace.cli.printing import json_option, note
 
 

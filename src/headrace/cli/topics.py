@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from headrace.cli.places import Places, common_options, complete_topic, known_topic
+from headrace.cli.common_options import Places, common_options, complete_topic, known_topic
 from headrace.cli.printing import Size, json_option, note, plural, print_json, print_table
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.log import TopicLog

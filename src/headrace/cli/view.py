@@ -12,19 +12,19 @@ from typing import Any
 
 import click
 
+from headrace.app.directories import application_directory, open_log
 from headrace.app.lock import locked
-from headrace.app.places import application_directory, open_log
 from headrace.app.signals import closing_on_signals
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import note, plural
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_config, load_topology
 from headrace.config import StreamsConfig
 from headrace.errors import UnknownTopicError
-from headrace.query.metadata import HostInfo
-from headrace.query.node import Lease, ViewNode
 from headrace.topics.log import TopicLog
 from headrace.topology import Topology
+from headrace.views.metadata import HostInfo
+from headrace.views.view_node import Lease, ViewNode
 
 _LOOK_S = 0.5
 
@@ -102,7 +102,7 @@ def view(
     config = load_config(target, settings, application_id)
     topology = load_topology(target, config)
     if server is None and config.http_listen is not None:
-        server = "headrace.web.views:serve"
+        server = "headrace.console.view_server:serve"
     serve = None if server is None else _server(server)
     log = open_log(config)
     try:

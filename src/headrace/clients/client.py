@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from headrace.app.places import log_directory, open_log
-from headrace.arguments import serde as check_serde
+from headrace.app.directories import log_directory, open_log
+from headrace.arguments.values import serde as check_serde
 from headrace.config import StreamsConfig
 from headrace.errors import (
     ConfigError,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any, Generic, Literal
 
-from headrace.arguments import whole_number
+from headrace.arguments.values import whole_number
 from headrace.clients.client import Client
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, DeserializationError, TopicError, describe_value, did_you_mean

@@ -8,16 +8,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic
 
-from headrace.arguments import whole_number
+from headrace.arguments.values import whole_number
 from headrace.clients.client import Client
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, TopicError
 from headrace.serdes import Serde
-from headrace.testing.checks import checked_headers
+from headrace.testing.record_checks import checked_headers
 from headrace.timestamps import K, V
 from headrace.topics.log import Output
 from headrace.topics.partitioner import default_partitioner
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.record_partitioning import Sticky, spread
 
 _GROUP = 1_000
 _LINGER_S = 0.1

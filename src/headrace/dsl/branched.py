@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
+from headrace.arguments.hints import Hinting, explaining
 from headrace.dsl import hints
-from headrace.dsl.checks import check_function, check_option
+from headrace.dsl.argument_checks import check_function, check_option
 from headrace.dsl.graph import NodeId, Process
 from headrace.dsl.options import Branched
 from headrace.errors import TopologyError
-from headrace.hints import Hinting, explaining
 from headrace.topology import operations as ops
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
+from headrace.arguments.hints import Hinting, explaining
 from headrace.config import StreamsConfig
-from headrace.dsl.checks import check_function, check_option, check_topic
+from headrace.dsl.argument_checks import check_function, check_option, check_topic
 from headrace.dsl.draft import Draft
 from headrace.dsl.global_ktable import GlobalKTable
 from headrace.dsl.graph import GlobalStore, StateStore, StreamSource, TableSource
@@ -20,7 +21,6 @@ from headrace.dsl.rewrites import rewrite
 from headrace.dsl.stores import StoreSpec, check_lasting, key_value_store
 from headrace.dsl.write import write
 from headrace.errors import TopologyError, describe_value
-from headrace.hints import Hinting, explaining
 from headrace.state import StoreBuilder
 from headrace.topology import Topology
 from headrace.topology import operations as ops

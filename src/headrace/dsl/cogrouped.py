@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, overload
 
+from headrace.arguments.hints import Hinting, explaining
 from headrace.dsl import grouped_stream, hints, ktable
-from headrace.dsl.checks import check_function, check_initializer, check_option, check_type
+from headrace.dsl.argument_checks import check_function, check_initializer, check_option, check_type
 from headrace.dsl.draft import Draft
 from headrace.dsl.graph import NodeId, Process
 from headrace.dsl.materialized import Materialized
 from headrace.dsl.stores import StoreSpec, key_value_store, window_store
 from headrace.dsl.windowed_stream import AnyWindows, grace_of, windowed_operation, windowed_serde
-from headrace.hints import Hinting, explaining
 from headrace.serdes import Serde
 from headrace.topology import operations as ops
 from headrace.windows import EmitStrategy, SessionWindows, SlidingWindows, Windowed, Windows

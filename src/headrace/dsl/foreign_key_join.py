@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from headrace.dsl.checks import check_partitioner
+from headrace.dsl.argument_checks import check_partitioner
 from headrace.dsl.graph import NodeId, Process, Sink, StreamSource
 from headrace.dsl.materialized import Materialized
 from headrace.dsl.options import Consumed, TableJoined

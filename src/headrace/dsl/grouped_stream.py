@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
+from headrace.arguments.hints import explaining
 from headrace.dsl import cogrouped, hints, ktable, windowed_stream
-from headrace.dsl.checks import check_function, check_initializer, check_option
+from headrace.dsl.argument_checks import check_function, check_initializer, check_option
 from headrace.dsl.graph import NodeId, Process
 from headrace.dsl.handle import Handle
 from headrace.dsl.materialized import Materialized
 from headrace.dsl.options import Grouped
 from headrace.dsl.stores import StoreSpec
 from headrace.errors import TopologyError, describe_value
-from headrace.hints import explaining
 from headrace.serdes import Serde, Serdes
 from headrace.topology import operations as ops
 from headrace.windows import SessionWindows, SlidingWindows, Windows

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from headrace.arguments.hints import explaining
 from headrace.dsl import hints, ktable
-from headrace.dsl.checks import check_function, check_initializer, check_option
+from headrace.dsl.argument_checks import check_function, check_initializer, check_option
 from headrace.dsl.functions import add_one, subtract_one, zero
 from headrace.dsl.graph import Process, Repartition
 from headrace.dsl.handle import Handle
@@ -16,7 +17,6 @@ from headrace.dsl.naming import REPARTITION_SUFFIX
 from headrace.dsl.options import Grouped
 from headrace.dsl.requests import ask_for_old_values, lookup_name
 from headrace.dsl.stores import StoreSpec, check_lasting
-from headrace.hints import explaining
 from headrace.serdes import Serdes
 from headrace.topology import operations as ops
 from headrace.topology.wire import ChangeSerde

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from headrace.arguments.hints import Hinting
 from headrace.dsl.draft import Draft
 from headrace.dsl.graph import NodeId
 from headrace.errors import TopologyError
-from headrace.hints import Hinting
 from headrace.serdes import Serde
 
 K = TypeVar("K")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.hints import each
+from headrace.arguments.hints import each
 
 _AGGREGATIONS = ("count", "reduce", "aggregate")
 _OF_TABLES = ("filter", "filter_not", "join", "left_join", "map_values", "outer_join", "suppress", "to_stream")

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
-from headrace.arguments import whole_number
+from headrace.arguments.durations import to_ms
+from headrace.arguments.hints import explaining
+from headrace.arguments.values import whole_number
 from headrace.dsl import branched, grouped_stream, hints, ktable, stream_joins
-from headrace.dsl.checks import (
+from headrace.dsl.argument_checks import (
     check_function,
     check_option,
     check_schema,
@@ -23,9 +25,7 @@ from headrace.dsl.materialized import Materialized, StreamJoined
 from headrace.dsl.naming import checked
 from headrace.dsl.options import Grouped, Joined, Printed, Produced, Repartitioned
 from headrace.dsl.stores import distinct_store
-from headrace.durations import to_ms
 from headrace.errors import TopologyError
-from headrace.hints import explaining
 from headrace.record import FixedKeyRecord, HasValue, WithKey
 from headrace.serdes import Serde, Serdes
 from headrace.topology import operations as ops

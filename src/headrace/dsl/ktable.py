@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, overload
 
+from headrace.arguments.hints import explaining
 from headrace.dsl import foreign_key_join, grouped_table, hints, kstream, suppress, table_joins
-from headrace.dsl.checks import check_function, check_option, check_type
+from headrace.dsl.argument_checks import check_function, check_option, check_type
 from headrace.dsl.graph import Process
 from headrace.dsl.handle import Handle
 from headrace.dsl.materialized import Materialized
@@ -16,7 +17,6 @@ from headrace.dsl.requests import ask_for_old_values, lookup_name
 from headrace.dsl.stores import StoreSpec, check_lasting, key_value_store
 from headrace.dsl.suppressed import Suppressed
 from headrace.errors import TopologyError
-from headrace.hints import explaining
 from headrace.record import WithKey
 from headrace.topology import operations as ops
 

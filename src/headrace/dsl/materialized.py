@@ -7,13 +7,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from datetime import timedelta
 from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from headrace.arguments import flag, topic_config
+from headrace.arguments.durations import to_ms
+from headrace.arguments.hints import Hinting, OptionType
+from headrace.arguments.values import flag, topic_config
 from headrace.dsl import hints
-from headrace.dsl.checks import check_serde
+from headrace.dsl.argument_checks import check_serde
 from headrace.dsl.naming import checked
-from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
-from headrace.hints import Hinting, OptionType
 from headrace.serdes import Serde
 from headrace.state import DiskEngine, Migration, StoreSupplier, TimeToLive
 

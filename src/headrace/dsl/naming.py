@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
+from headrace.arguments.hints import HintingType
 from headrace.errors import TopologyError, describe_value
-from headrace.hints import HintingType
 
 MAX_NAME_LENGTH = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")

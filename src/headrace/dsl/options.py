@@ -12,12 +12,12 @@ from datetime import timedelta
 from os import PathLike
 from typing import Any, ClassVar, Generic, TypeVar
 
+from headrace.arguments.durations import to_ms
+from headrace.arguments.hints import Hinting, OptionType
 from headrace.dsl import hints
-from headrace.dsl.checks import check_function, check_partitioner, check_serde
+from headrace.dsl.argument_checks import check_function, check_partitioner, check_serde
 from headrace.dsl.naming import checked
-from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
-from headrace.hints import Hinting, OptionType
 from headrace.serdes import Serde
 from headrace.topology.offset_reset import AutoOffsetReset
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from headrace.arguments.durations import to_ms
 from headrace.dsl.materialized import Materialized, StoreType, StreamJoined, store_type
 from headrace.dsl.suppressed import BufferConfig
-from headrace.durations import to_ms
 from headrace.errors import TopologyError
 from headrace.serdes import Serde, Serdes
 from headrace.state import (

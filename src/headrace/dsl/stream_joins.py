@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.dsl import kstream, ktable
-from headrace.dsl.checks import check_function, check_option, check_type
+from headrace.dsl.argument_checks import check_function, check_option, check_type
 from headrace.dsl.global_ktable import GlobalKTable
 from headrace.dsl.graph import Process
 from headrace.dsl.materialized import StreamJoined

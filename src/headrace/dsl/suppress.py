@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from headrace.arguments.durations import to_ms
 from headrace.dsl.draft import Draft
 from headrace.dsl.graph import GraphNode, Process
 from headrace.dsl.requests import ask_for_old_values, lookup_name
 from headrace.dsl.stores import suppress_store
 from headrace.dsl.suppressed import Suppressed
-from headrace.durations import to_ms
 from headrace.errors import TopologyError
 from headrace.topology import operations as ops
 

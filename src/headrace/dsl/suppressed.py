@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import ClassVar
 
-from headrace.arguments import flag, topic_config
+from headrace.arguments.durations import to_ms
+from headrace.arguments.hints import Hinting, HintingType
+from headrace.arguments.values import flag, topic_config
 from headrace.dsl import hints
 from headrace.dsl.naming import checked
-from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value
-from headrace.hints import Hinting, HintingType
 
 
 @dataclass(frozen=True, slots=True)

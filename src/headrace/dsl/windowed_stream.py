@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
+from headrace.arguments.hints import Hinting, explaining
 from headrace.dsl import grouped_stream, hints
-from headrace.dsl.checks import check_function, check_initializer, check_option, check_type
+from headrace.dsl.argument_checks import check_function, check_initializer, check_option, check_type
 from headrace.dsl.functions import add_counts, add_one, aggregator_of, merger_of, nothing, zero
 from headrace.dsl.materialized import Materialized
 from headrace.dsl.stores import StoreSpec, window_store
 from headrace.errors import TopologyError
-from headrace.hints import Hinting, explaining
 from headrace.serdes import Serde, Serdes, SessionWindowedSerde, TimeWindowedSerde
 from headrace.topology import operations as ops
 from headrace.windows import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.errors import SerializationError
+from headrace.operators.aggregate_rows import expiring, forward_flushes, keeper, rows, saver, warner
 from headrace.operators.base import Edge, Getter, Node, getter, operator
-from headrace.operators.rows import expiring, forward_flushes, keeper, rows, saver, warner
 from headrace.topics.log import Headers
 from headrace.topology.operations import StreamAggregate, StreamCount, StreamReduce
 

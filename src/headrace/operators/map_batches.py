@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from headrace.arguments.signatures import describe_function
 from headrace.errors import StreamsError, describe_value
 from headrace.operators.base import BatchRecord, Edge, Node, operator
-from headrace.signatures import describe_function
 from headrace.topology.operations import MapBatches
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from headrace.arguments.signatures import describe_function
 from headrace.errors import describe_value
-from headrace.signatures import describe_function
 
 
 def pair_of(result: Any) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.errors import SerializationError
+from headrace.operators.aggregate_rows import forward_flushes
 from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.emit import NEVER, Emit, on_close
-from headrace.operators.rows import forward_flushes
 from headrace.topics.log import Headers
 from headrace.topology.operations import SessionAggregate
 from headrace.windows import EmitStrategy, SessionWindow, Windowed

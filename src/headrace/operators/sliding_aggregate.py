@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from headrace.errors import SerializationError
+from headrace.operators.aggregate_rows import forward_flushes, keeper
 from headrace.operators.base import Edge, Node, operator
 from headrace.operators.emit import NEVER, Span, on_close, window_results
-from headrace.operators.rows import forward_flushes, keeper
 from headrace.topics.log import Headers
 from headrace.topology.operations import SlidingAggregate
 from headrace.windows import EmitStrategy, SlidingWindows, TimeWindow, Windowed

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import SerializationError, TopologyError
+from headrace.operators.aggregate_rows import rows
 from headrace.operators.base import Edge, Getter, Node, operator
 from headrace.operators.joiners import keyed
-from headrace.operators.rows import rows
 from headrace.record import WithKey
 from headrace.topics.log import Headers
 from headrace.topology.operations import Function, StreamGlobalJoin, StreamTableJoin

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import SerializationError, TopologyError
+from headrace.operators.aggregate_rows import expiring, forward_flushes, rows, saver
 from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.process import initialise
-from headrace.operators.rows import expiring, forward_flushes, rows, saver
 from headrace.record import WithKey
-from headrace.state.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
+from headrace.state.stores.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
 from headrace.topics.log import Headers
 from headrace.topology.operations import (
     TableFilter,

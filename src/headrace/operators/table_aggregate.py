@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.errors import StreamsError
+from headrace.operators.aggregate_rows import keeper, rows, saver
 from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.pairs import not_a_pair, pair_of
-from headrace.operators.rows import keeper, rows, saver
 from headrace.record import Change
 from headrace.topics.log import Headers
 from headrace.topology.operations import TableAggregate, TableGroupBy, TableReduce

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from headrace.operators.aggregate_rows import expiring, rows, saver
 from headrace.operators.base import Edge, Getter, Node, getter, operator
 from headrace.operators.joiners import keyed, seen_from
-from headrace.operators.rows import expiring, rows, saver
 from headrace.topics.log import Headers
 from headrace.topology.operations import JoinKind, Side, TableJoinMerge, TableTableJoin
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.errors import SerializationError, TopologyError
+from headrace.operators.aggregate_rows import forward_flushes, keeper
 from headrace.operators.base import Edge, Getter, Node, getter, operator
+from headrace.operators.custom_window_aggregate import aggregate_own_windows
 from headrace.operators.emit import NEVER, Close, Span, on_close, window_results
-from headrace.operators.own_windows import aggregate_own_windows
-from headrace.operators.rows import forward_flushes, keeper
 from headrace.topics.log import Headers
 from headrace.topology.operations import SlidingAggregate, WindowAggregate
 from headrace.windows import EmitStrategy, TimeWindow, TimeWindows, UnlimitedWindow, Window, Windowed, own

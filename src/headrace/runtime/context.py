@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.arguments.signatures import describe_function, users
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownStateStoreError, UnsupportedOperationError, did_you_mean
 from headrace.operators.base import BatchRecord, Cell, Edge, Getter, StoreExpiry, TaskClock
@@ -16,7 +17,6 @@ from headrace.record import Headers as UserHeaders
 from headrace.runtime.punctuation import checked_interval_ms
 from headrace.runtime.task_state import TaskState
 from headrace.serdes import Serde
-from headrace.signatures import describe_function, users
 from headrace.topics.log import Headers
 
 if TYPE_CHECKING:

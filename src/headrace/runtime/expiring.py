@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import SerializationError
-from headrace.operators.rows import Save
+from headrace.operators.aggregate_rows import Save
 from headrace.runtime.punctuation import NEVER
-from headrace.state.expiry import ExpiryIndex, TimeToLive
+from headrace.state.rows.expiry import ExpiryIndex, TimeToLive
 
 if TYPE_CHECKING:
     from headrace.runtime.task_state import TaskState

@@ -12,7 +12,7 @@ from headrace.operators import getter as table_getter
 from headrace.operators.base import with_made_functions
 from headrace.record import Change
 from headrace.runtime.context import NodeContext
-from headrace.runtime.counting import counting, measuring
+from headrace.runtime.debug_metrics import counting, measuring
 from headrace.runtime.sinks import sink_edge
 from headrace.runtime.stages import Stages
 from headrace.runtime.task_state import TaskState

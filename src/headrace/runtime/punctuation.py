@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from headrace.durations import to_ms
+from headrace.arguments.durations import to_ms
+from headrace.arguments.signatures import deferred, describe_function, parameters_of, takes
 from headrace.errors import StreamsError
 from headrace.processor import PunctuationType
 from headrace.runtime.tie_heap import TieHeap
-from headrace.signatures import deferred, describe_function, parameters_of, takes
 
 NEVER = 1 << 63
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from headrace.arguments.signatures import describe_function, raised_in
 from headrace.errors import ProcessingError, StreamsError, describe_value
 from headrace.record import Headers
 from headrace.runtime.queues import Head
 from headrace.runtime.serde_defaults import explained, key_serde, reader, value_serde
 from headrace.runtime.task_state import TaskState
-from headrace.signatures import describe_function, raised_in
 from headrace.timestamps import ConsumedRecord, WallclockTimestampExtractor
 from headrace.topics.log import Raw
 from headrace.topology.nodes import SourceNode

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, SerializationError, StreamsError
 from headrace.operators.base import Edge
-from headrace.runtime.counting import count_hits
-from headrace.runtime.faults import Faults
+from headrace.runtime.debug_metrics import count_hits
+from headrace.runtime.error_handling import Faults
 from headrace.runtime.lower import AnyNode, Lowering
 from headrace.runtime.merging import merge_by_time
 from headrace.runtime.punctuation import NEVER
@@ -23,7 +23,7 @@ from headrace.runtime.task_clock import by_own_clock
 from headrace.runtime.task_state import Host, TaskState
 from headrace.runtime.tie_heap import TieHeap
 from headrace.state import CacheBudget, StoreBuilder, TimeToLive
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.log import Output, Raw
 from headrace.topology.nodes import SourceNode
 

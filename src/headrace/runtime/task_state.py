@@ -19,11 +19,11 @@ from headrace.runtime.measures import Measure, Readings
 from headrace.runtime.punctuation import PunctuationQueue, Schedule, first_deadline
 from headrace.runtime.waiting_calls import WaitingCalls
 from headrace.state import StoreBuilder
-from headrace.state.overlay import OverlayEngine
+from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.log import Headers, Raw
 
 if TYPE_CHECKING:
-    from headrace.runtime.faults import Faults
+    from headrace.runtime.error_handling import Faults
 
 
 class Host(Protocol):

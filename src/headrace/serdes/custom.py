@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from headrace.arguments.signatures import describe_function, takes
 from headrace.errors import ConfigError, DeserializationError, SerializationError, StreamsError, describe_value
 from headrace.serdes.base import BaseSerde, place
-from headrace.signatures import describe_function, takes
 
 T = TypeVar("T")
 

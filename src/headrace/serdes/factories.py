@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 from uuid import UUID
 
+from headrace.arguments.hints import HintingType
 from headrace.errors import ConfigError, describe_value
-from headrace.hints import HintingType
 from headrace.serdes.base import BaseSerde, Serde
 from headrace.serdes.custom import CustomSerde
 from headrace.serdes.json import JsonSerde, TypedJsonSerde
@@ -25,7 +25,7 @@ from headrace.serdes.primitives import (
     VoidSerde,
 )
 from headrace.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
-from headrace.windows.own import Windows
+from headrace.windows.custom import Windows
 
 T = TypeVar("T")
 

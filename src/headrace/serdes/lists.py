@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from headrace.arguments import serde
+from headrace.arguments.values import serde
 from headrace.errors import ConfigError, DeserializationError
 from headrace.serdes.base import BaseSerde, Serde, bad_bytes, place, wrong_type
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from headrace.arguments import serde
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
+from headrace.arguments.values import serde
 from headrace.errors import ConfigError, WindowError, describe_value
 from headrace.serdes.base import BaseSerde, Serde, bad_bytes, place, wrong_type
-from headrace.windows.own import Windows
+from headrace.windows.custom import Windows
 from headrace.windows.window import SessionWindow, TimeWindow, Window, Windowed
 
 T = TypeVar("T")

@@ -12,11 +12,11 @@ from typing import Any, get_type_hints
 
 from pyspark import cloudpickle
 
+from headrace.arguments.signatures import describe_function
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, TopologyError
 from headrace.record import WithKey
 from headrace.serdes.struct_classes import CACHE, is_struct, reduce_struct
-from headrace.signatures import describe_function
 from headrace.topology.topology import Topology
 
 _DEEPEST = 20

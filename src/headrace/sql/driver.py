@@ -13,17 +13,17 @@ from headrace.config import StreamsConfig
 from headrace.handlers import LogAndContinueExceptionHandler
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import SourceDefinition
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.engine import Executed, SqlEngine
 from headrace.sql.errors import SqlError
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.inserting import InsertedRecord
-from headrace.sql.persistent import PersistentQuery
+from headrace.sql.insert_values import InsertedRecord
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
-from headrace.sql.record_rows import RecordRows, Unreadable
-from headrace.sql.schema import Schema
+from headrace.sql.reading.record_rows import RecordRows, Unreadable
 from headrace.sql.server.inserting_rows import row_record
-from headrace.sql.server.rows import row_writer
+from headrace.sql.server.json_rows import row_writer
+from headrace.sql.types.schema import Schema
 from headrace.testing import TopologyTestDriver
 from headrace.topics.log import Output
 

@@ -10,18 +10,19 @@ from headrace.dsl.builder import StreamsBuilder
 from headrace.errors import StreamsError
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import Catalog
+from headrace.sql.catalog.function_statements import create_function, drop_function
+from headrace.sql.catalog.persistent_query import PersistentQuery
+from headrace.sql.catalog.query_sinks import check_insert_target, sink_definition, with_topic
+from headrace.sql.catalog.schema_inference import SchemaChoice, check_registry, check_sink_schemas, register_schemas
+from headrace.sql.catalog.source_statements import alter_source, check_addition, create_source, drop_source
+from headrace.sql.catalog.topic_directory import KnownTopics, TopicDirectory
+from headrace.sql.catalog.with_properties import insert_properties, sink_properties
 from headrace.sql.errors import SqlError, SqlStatementError
-from headrace.sql.function_statements import create_function, drop_function
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.inference import SchemaChoice, check_registry, check_sink_schemas, register_schemas
-from headrace.sql.inserting import InsertedRecord, record_of
-from headrace.sql.persistent import PersistentQuery
+from headrace.sql.insert_values import InsertedRecord, record_of
 from headrace.sql.planning import QueryPlan, SinkRequest, build, plan_query
-from headrace.sql.properties import insert_properties, sink_properties
-from headrace.sql.shown import shown_statement
-from headrace.sql.sinks import check_insert_target, sink_definition, with_topic
-from headrace.sql.source_statements import alter_source, check_addition, create_source, drop_source
+from headrace.sql.qualified_statements import shown_statement
 from headrace.sql.syntax.parser import parse_statement, split, statements
 from headrace.sql.syntax.statements import (
     AlterSource,
@@ -44,7 +45,6 @@ from headrace.sql.syntax.statements import (
 )
 from headrace.sql.syntax.type_grammar import resolve_type
 from headrace.sql.syntax.variables import substitute
-from headrace.sql.topic_directory import KnownTopics, TopicDirectory
 
 TOPIC_PREFIX = "ksql.output.topic.name.prefix"
 """The setting of what stands before the name of a sink's topic where a statement gives none."""

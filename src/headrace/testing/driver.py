@@ -14,14 +14,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
-from headrace.arguments import flag, serde, text, whole_number
+from headrace.arguments.durations import to_ms
+from headrace.arguments.values import flag, serde, text, whole_number
 from headrace.config import StreamsConfig
-from headrace.durations import to_ms
 from headrace.errors import TopologyError, describe_value, did_you_mean
 from headrace.record import RecordMetadata
 from headrace.serdes import Serde
-from headrace.testing.checks import checked_several
 from headrace.testing.hosting import LocalHost
+from headrace.testing.record_checks import checked_several
 from headrace.testing.store_getters import StoreGetters
 from headrace.testing.topics import TestInputTopic, TestOutputTopic
 from headrace.topics.log import Headers, Output

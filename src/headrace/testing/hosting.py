@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from headrace.arguments import text, whole_number
+from headrace.arguments.values import text, whole_number
 from headrace.config import StreamsConfig
 from headrace.errors import TopologyError, did_you_mean
 from headrace.record import RecordMetadata
@@ -17,8 +17,8 @@ from headrace.runtime.serde_defaults import key_serde, value_serde
 from headrace.runtime.task import Task, TaskId
 from headrace.serdes import Serde
 from headrace.state import Changes, DiskEngine, MemoryEngine, OverlayEngine, StoreBuilder
-from headrace.state.environment import Environment, disk_engine, open_environment
-from headrace.testing.checks import check_raw
+from headrace.state.engines.environment import Environment, disk_engine, open_environment
+from headrace.testing.record_checks import check_raw
 from headrace.topics.log import Output, Raw
 from headrace.topics.partitioner import partition_for
 from headrace.topology.levels import Level, forward_edges, levels

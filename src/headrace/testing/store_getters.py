@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.arguments import text, whole_number
+from headrace.arguments.hints import Hinting
+from headrace.arguments.values import text, whole_number
 from headrace.errors import UnknownStateStoreError, did_you_mean
-from headrace.hints import Hinting
 from headrace.state import (
     KeyValueStore,
     SessionStore,

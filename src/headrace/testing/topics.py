@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from headrace.arguments import whole_number
-from headrace.durations import to_ms
+from headrace.arguments.durations import to_ms
+from headrace.arguments.values import whole_number
 from headrace.errors import StreamsError, TopologyError, describe_value
 from headrace.record import EMPTY_HEADERS, Headers, KeyValue
 from headrace.serdes import Serde
 from headrace.tabular import Row, Tabular
-from headrace.testing.checks import checked_headers, checked_several
+from headrace.testing.record_checks import checked_headers, checked_several
 from headrace.topics.log import Output
 
 if TYPE_CHECKING:

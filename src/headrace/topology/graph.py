@@ -7,8 +7,8 @@ from copy import copy
 from types import MappingProxyType
 from typing import Any, Self
 
-from headrace.arguments import text
-from headrace.hints import Hinting
+from headrace.arguments.hints import Hinting
+from headrace.arguments.values import text
 from headrace.state import StoreBuilder
 from headrace.topology.describe import TopologyDescription, describe
 from headrace.topology.nodes import (

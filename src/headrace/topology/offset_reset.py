@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, cast, get_args
 
+from headrace.arguments.hints import HintingType
 from headrace.errors import TopologyError, describe_value, did_you_mean
-from headrace.hints import HintingType
 
 Strategy = Literal["none", "earliest", "latest", "by_duration"]
 

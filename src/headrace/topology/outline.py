@@ -19,7 +19,7 @@ from headrace.record import WithKey
 from headrace.serdes import Serde
 from headrace.serdes.base import resolved
 from headrace.state import StoreBuilder
-from headrace.state.suppliers import VersionedSupplier, WindowSupplier
+from headrace.state.stores.suppliers import VersionedSupplier, WindowSupplier
 from headrace.topology.graph import Graph
 from headrace.topology.levels import back_edges
 from headrace.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode

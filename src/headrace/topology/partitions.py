@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from headrace.errors import MissingSourceTopicError, TopologyError, describe_value, did_you_mean
-from headrace.topology.checks import invalid
+from headrace.topology.node_checks import invalid
 from headrace.topology.nodes import InternalTopic, Node, ProcessorNode, SourceNode
 from headrace.topology.operations import TableSource
 from headrace.topology.subtopologies import Subtopology

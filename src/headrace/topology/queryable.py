@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from headrace.state.suppliers import InternalSupplier
+from headrace.state.stores.suppliers import InternalSupplier
 from headrace.topology.graph import Graph
 from headrace.topology.nodes import ProcessorNode
 from headrace.topology.operations import Distinct, JoinWindowStore, StreamSelfJoin

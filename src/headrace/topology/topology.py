@@ -7,11 +7,12 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from headrace.config import StreamsConfig
-from headrace.named_objects import find_partitioner
+from headrace.config.named_objects import find_partitioner
 from headrace.processor import FixedKeyProcessorSupplier, ProcessorSupplier, TopicNameExtractor
 from headrace.serdes import Serde
 from headrace.state import StoreBuilder
-from headrace.topology.checks import (
+from headrace.topology.graph_writer import GraphWriter
+from headrace.topology.node_checks import (
     check_function,
     check_name,
     check_names,
@@ -26,7 +27,6 @@ from headrace.topology.checks import (
 from headrace.topology.nodes import Extractor, Partitioner, SinkNode, SourceNode
 from headrace.topology.offset_reset import AutoOffsetReset
 from headrace.topology.operations import UserProcessor
-from headrace.topology.writing import GraphWriter
 
 OffsetReset: TypeAlias = AutoOffsetReset | str | timedelta
 

@@ -4,9 +4,9 @@ A specification (``TimeWindows``, ``SlidingWindows``, …) is a frozen value wit
 aggregates per window are built from it. ``Windows`` is the protocol for windows of one's own.
 """
 
+from headrace.windows.custom import Windows, own
 from headrace.windows.emit import EmitStrategy
 from headrace.windows.join import JoinWindows
-from headrace.windows.own import Windows, own
 from headrace.windows.session import SessionWindows
 from headrace.windows.sliding import SlidingWindows
 from headrace.windows.time import TimeWindows

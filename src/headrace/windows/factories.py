@@ -7,8 +7,8 @@ from datetime import timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from headrace.arguments.hints import HintingType, snake_case
 from headrace.errors import TopologyError, describe_value
-from headrace.hints import HintingType, snake_case
 
 W = TypeVar("W")
 

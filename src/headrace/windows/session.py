@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from headrace.arguments import whole_number
-from headrace.durations import to_ms
+from headrace.arguments.durations import to_ms
+from headrace.arguments.values import whole_number
 from headrace.errors import TopologyError
 from headrace.windows.factories import Factories, made_by_factories
 

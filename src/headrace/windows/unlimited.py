@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from headrace.arguments import whole_number
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
+from headrace.arguments.values import whole_number
 from headrace.errors import TopologyError, describe_value
 from headrace.windows.window import UnlimitedWindow
 

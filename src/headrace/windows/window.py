@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
+from headrace.arguments.hints import Hinting, each
 from headrace.errors import WindowError
-from headrace.hints import Hinting, each
 
 K = TypeVar("K")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

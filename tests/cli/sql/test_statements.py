@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.sql.words import Names, SqlCompleter
+from headrace.cli.sql.completer import Names, SqlCompleter
 from tests.cli.conftest import Command
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from headrace.kafka_broker import start_broker, stop_broker
+from headrace.devtools.kafka_broker import start_broker, stop_broker
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog
 from headrace.topics.kafka import KafkaLog

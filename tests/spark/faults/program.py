@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.app import Streams
-from headrace.app.places import log_directory
+from headrace.app.directories import log_directory
 from headrace.handlers import StreamThreadExceptionResponse
 from headrace.topics.embedded import EmbeddedLog
 from tests.spark.faults import shop

@@ -23,8 +23,8 @@ from headrace.sql.types import (
     SqlDecimal,
     SqlType,
 )
-from headrace.sql.values.conversions import UnsupportedCast, converter
-from headrace.sql.values.decimals import (
+from headrace.sql.types.conversions import UnsupportedCast, converter
+from headrace.sql.types.decimals import (
     double_text,
     fitted,
     integer_quotient,
@@ -33,7 +33,7 @@ from headrace.sql.values.decimals import (
     wrap_bigint,
     wrap_integer,
 )
-from headrace.sql.values.times import date_of, days_of
+from headrace.sql.types.times import date_of, days_of
 
 VALUES: dict[SqlType, st.SearchStrategy[Any]] = {
     BOOLEAN: st.booleans(),

@@ -6,7 +6,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.types import (
     ARRAY,
     BIGINT,
@@ -29,6 +28,7 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
+from headrace.sql.types.schema import Column, Namespace
 
 SCALARS: tuple[SqlType, ...] = (
     *(BOOLEAN, INTEGER, BIGINT, DOUBLE, STRING, BYTES, DATE, TIME, TIMESTAMP),

@@ -13,7 +13,6 @@ from headrace.errors import DeserializationError
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
 from headrace.sql.formats.json_reading import parse, patient_reader, row_reader
-from headrace.sql.schema import Column
 from headrace.sql.types import (
     ARRAY,
     BIGINT,
@@ -30,6 +29,7 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
+from headrace.sql.types.schema import Column
 from tests.sql.formats.rows import NESTED, SCALARS, key_columns, rows, value_columns
 
 JSON = format_named("JSON")

@@ -19,7 +19,6 @@ from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
 from headrace.sql.formats.format import Target
 from headrace.sql.formats.registered_json import json_of, registered_format
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.types import (
     ARRAY,
     BIGINT,
@@ -35,6 +34,7 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
+from headrace.sql.types.schema import Column, Namespace
 from tests.sql.formats.rows import NESTED, SCALARS, key_columns, rows, value_columns
 
 NAMES = ["AVRO", "JSON_SR", "PROTOBUF"]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from headrace.registry_server import RegistryServer
+from headrace.devtools.schema_registry import RegistryServer
 from headrace.serdes.registry import SchemaRegistry
 from tests.sql.server.kit import Client, SqlPlace
 

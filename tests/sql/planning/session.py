@@ -8,9 +8,9 @@ from typing import Any
 
 from headrace.serdes import Serde
 from headrace.sql.catalog import SourceDefinition
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.engine import SqlEngine
 from headrace.sql.formats import format_named
-from headrace.sql.persistent import PersistentQuery
 from headrace.sql.planning.build import key_serde_of
 from headrace.sql.planning.plan import KeyFormat, KeyWindow
 from headrace.testing import TopologyTestDriver

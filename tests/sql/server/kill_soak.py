@@ -27,7 +27,7 @@ from uuid import uuid4
 import httpx
 
 from headrace import EmbeddedLog
-from headrace.kafka_broker import start_broker, stop_broker
+from headrace.devtools.kafka_broker import start_broker, stop_broker
 from headrace.topics.log import TopicLog
 from tests.spark.faults.processes import MARK, marked, wait_for_end
 from tests.sql.server.many_queries import Load, ManyQueries, send

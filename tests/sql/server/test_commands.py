@@ -10,7 +10,7 @@ import pytest
 
 from headrace.errors import TopicError
 from headrace.serdes.registry import Schema, SchemaRegistry
-from headrace.sql.command_log import Command, CommandLog
+from headrace.sql.catalog.command_log import Command, CommandLog
 from tests.sql.server.kit import Client, SqlPlace
 
 SOURCE = "CREATE STREAM S (K INT KEY, V STRING) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"

@@ -15,7 +15,7 @@ import pytest
 from h2.connection import H2Connection
 from h2.events import DataReceived, Event, StreamEnded
 
-from headrace.web.http2 import PREFACE
+from headrace.http.http2 import PREFACE
 from tests.sql.server.kit import SOON, Client
 
 STREAM = "CREATE STREAM s (k STRING KEY, v STRING) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.sql.results import ResultRow
-from headrace.sql.schema import Schema
+from headrace.sql.reading.results import ResultRow
 from headrace.sql.server.errors import SHUTTING_DOWN, RequestError
 from headrace.sql.server.open_queries import OpenQueries, OpenQuery
+from headrace.sql.types.schema import Schema
 
 
 def query(name: str, ended: list[str]) -> OpenQuery:

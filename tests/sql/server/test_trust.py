@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.sql.command_log import Command, CommandLog, command_topic
+from headrace.sql.catalog.command_log import Command, CommandLog, command_topic
 from headrace.sql.server.settings import KNOWN, statement_settings
 from tests.sql.server.kit import SqlPlace
 

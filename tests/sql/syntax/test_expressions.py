@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 
 from headrace.sql.errors import Position, SqlParseError
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import (
     AtTimeZone,
     Binary,
@@ -17,7 +18,6 @@ from headrace.sql.syntax.nodes import (
     Unary,
 )
 from headrace.sql.syntax.parser import parse_expression
-from headrace.sql.syntax.writing import expression_text
 
 
 @pytest.mark.parametrize(

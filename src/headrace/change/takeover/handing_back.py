@@ -10,7 +10,7 @@ from headrace.app.fingerprint import Fingerprint, check_compatible
 from headrace.app.topics import external_partitions
 from headrace.batches.layout import Layout
 from headrace.batches.unread_edges import UnreadEdges
-from headrace.change.rows import last_offsets
+from headrace.change.changelog_rows import last_offsets
 from headrace.change.stopped import StoppedApplication, stopped_application
 from headrace.change.takeover.legacy import Tell, check_members
 from headrace.change.takeover.task_memory import group_offsets

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.batches.layout import Layout
+from headrace.change.changelog_rows import read_pages
 from headrace.change.partition_keys import partition_key_of, stored_key_of
-from headrace.change.rows import read_pages
 from headrace.change.takeover.legacy import Legacy, Tell
 from headrace.errors import ChangeRefusedError, StreamsError
 from headrace.serdes import Serde, Serdes

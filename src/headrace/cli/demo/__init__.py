@@ -1,4 +1,4 @@
-"""``headrace demo``: ``command`` is its course, ``tills`` its input, ``results`` its output, ``show`` how it looks."""
+"""``headrace demo``: ``command`` is its course, ``show`` how it looks; the rest is in ``headrace.devtools.demo``."""
 
 from headrace.cli.demo.command import demo
 

@@ -14,23 +14,23 @@ from pathlib import Path
 
 import click
 
-from headrace.app.places import open_log
+from headrace.app.directories import open_log
 from headrace.app.progress import Counts
 from headrace.app.signals import closing_on_signals
 from headrace.app.streams import Streams
-from headrace.cli.demo.results import Results
+from headrace.cli.common_options import common_options
 from headrace.cli.demo.show import Show
-from headrace.cli.demo.tills import Tills
-from headrace.cli.places import common_options
 from headrace.cli.printing import plural
 from headrace.cli.settings import read_settings, settings_options
 from headrace.config import StreamsConfig
-from headrace.demo.retail_purchases import TRANSACTIONS, build
+from headrace.devtools.demo.results import Results
+from headrace.devtools.demo.retail_purchases import TRANSACTIONS, build
+from headrace.devtools.demo.tills import Tills
 from headrace.dsl import StreamsBuilder
 from headrace.topics.journal import DurableLog
 
 _APPLICATION = "demo"
-_MODULE = "headrace.demo.retail_purchases:build"
+_MODULE = "headrace.devtools.demo.retail_purchases:build"
 _PARTITIONS = 2
 _LOOK_SECONDS = 0.1
 _LONGEST_REST = 10.0

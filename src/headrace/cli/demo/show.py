@@ -16,10 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.app.progress import Counts
-from headrace.cli.demo.results import Result, Results
 from headrace.cli.engine_log import EngineLog
 from headrace.cli.printing import plural
-from headrace.demo.retail_purchases import FREE_COFFEES, PATTERNS, REWARDS
+from headrace.devtools.demo.results import Result, Results
+from headrace.devtools.demo.retail_purchases import FREE_COFFEES, PATTERNS, REWARDS
 
 _REFRESHES_PER_SECOND = 8
 _SECONDS_BETWEEN_LINES = 5.0

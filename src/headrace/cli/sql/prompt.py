@@ -16,8 +16,8 @@ from prompt_toolkit.output import Output
 from pygments.lexers.sql import SqlLexer
 
 from headrace.cli.sql.builtin import SessionEnds, builtin, is_builtin
+from headrace.cli.sql.completer import Names, SqlCompleter
 from headrace.cli.sql.session import Session, first_word, is_complete, told
-from headrace.cli.sql.words import Names, SqlCompleter
 from headrace.errors import StreamsError
 
 PROMPT, MORE = "sql> ", "...> "

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from headrace.app.places import open_log
+from headrace.app.directories import open_log
 from headrace.app.signals import closing_on_signals
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import note
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.sql.embedded import engine_of
@@ -77,8 +77,8 @@ def server(
     """
     # Imported here: the packages for serving are optional.
     try:
+        from headrace.sql.catalog.schema_inference import REGISTRY_URL
         from headrace.sql.hosting.streams_host import streams_settings
-        from headrace.sql.inference import REGISTRY_URL
         from headrace.sql.server.headless import run_file
         from headrace.sql.server.sql_server import SqlServer
     except ImportError as error:
@@ -115,8 +115,8 @@ def server(
 
 def _start_registry(log: TopicLog, port: int, held: ExitStack) -> str:
     """Starts a schema registry on the log; returns its address."""
-    from headrace.registry_server import RegistryServer
-    from headrace.registry_server.server import NOT_FOR_PRODUCTION
+    from headrace.devtools.schema_registry import RegistryServer
+    from headrace.devtools.schema_registry.server import NOT_FOR_PRODUCTION
 
     started = held.enter_context(RegistryServer(log, port=port))
     note(f"a schema registry answers at {started.url}; {NOT_FOR_PRODUCTION}")

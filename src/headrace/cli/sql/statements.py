@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.sql.client import SqlClient
 from headrace.cli.sql.embedded import Reached, embedded_server, missing

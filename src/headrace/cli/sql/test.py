@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from headrace.cli.common_options import common_options
 from headrace.cli.outcomes import tell_outcomes
-from headrace.cli.places import common_options
 from headrace.cli.printing import json_option
 from headrace.cli.sql.case_files import SqlCaseFile, is_sql_case_file
 from headrace.cli.sql.embedded import missing

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, StringType, StructType
 
 from headrace.errors import ConfigError, LogError, describe_value
-from headrace.sql.schema import Column
-from headrace.sql.source_json import ReadableSource
+from headrace.sql.catalog.source_json import ReadableSource
+from headrace.sql.types.schema import Column
 
 _PATH = "/headrace/sources"
 _TIMEOUT_S = 30.0

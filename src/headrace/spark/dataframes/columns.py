@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.errors import ConfigError, DeserializationError, did_you_mean
 from headrace.serdes import Serde, Serdes
 from headrace.windows import Windowed

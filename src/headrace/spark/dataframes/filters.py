@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 
 _ENDS = GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual
 

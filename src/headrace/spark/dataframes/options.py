@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from headrace.app.places import log_directory, open_log
+from headrace.app.directories import log_directory, open_log
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, LogError, describe_value, did_you_mean
 from headrace.topics.journal import DurableLog

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from pyspark.sql.datasource import InputPartition
 
-from headrace.durations import MAX_LONG
+from headrace.arguments.durations import MAX_LONG
 from headrace.errors import OffsetOutOfRangeError
 from headrace.spark.dataframes.filters import Bounds, Range
 from headrace.spark.dataframes.options import Offsets, Options

@@ -32,14 +32,14 @@ from headrace.spark.dataframes.filters import KeyBytes, Pushable, Range
 from headrace.spark.dataframes.options import Options
 from headrace.spark.dataframes.scanning import ScanCounts, ScanRange, asked_bounds, plan_ranges, scan
 from headrace.spark.dataframes.store_reader import in_time, of_keys
-from headrace.spark.dataframes.table_rows import StoreShape, TableRow, restored
+from headrace.spark.dataframes.store_rows import StoreShape, TableRow, restored
+from headrace.sql.catalog.source_json import ReadableSource
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
-from headrace.sql.record_rows import RecordRows, Unreadable
-from headrace.sql.source_json import ReadableSource
-from headrace.sql.tables.carried_headers import packed, unpacked
-from headrace.sql.tables.expiry import Expiry
+from headrace.sql.reading.record_rows import RecordRows, Unreadable
+from headrace.sql.reading.tables.carried_headers import packed, unpacked
+from headrace.sql.reading.tables.expiry import Expiry
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
 from headrace.topics.log import Raw
 
@@ -88,7 +88,7 @@ def source_schema(source: ReadableSource) -> StructType:
     """Returns the columns of a source: those of ``SELECT *``, then those that every row has.
 
     >>> from headrace.sql.catalog import SourceDefinition
-    >>> from headrace.sql.schema import Column, Namespace, Schema
+    >>> from headrace.sql.types.schema import Column, Namespace, Schema
     >>> from headrace.sql.types import BIGINT, STRING
     >>> columns = Schema((Column("N", BIGINT), Column("ID", STRING, Namespace.KEY)))
     >>> counts = SourceDefinition("TABLE", "COUNTS", columns, "counts", "KAFKA", "JSON")

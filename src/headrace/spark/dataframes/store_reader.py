@@ -18,7 +18,7 @@ from headrace.spark.dataframes.columns import WINDOW_COLUMNS, ColumnFormat, Colu
 from headrace.spark.dataframes.filters import Bounds, Pushable, Range, milliseconds_of
 from headrace.spark.dataframes.options import Options
 from headrace.spark.dataframes.scanning import ScanCounts, ScanRange, plan_ranges, scan
-from headrace.spark.dataframes.table_rows import StoreShape, TableRow, restored
+from headrace.spark.dataframes.store_rows import StoreShape, TableRow, restored
 from headrace.spark.dataframes.topic_reader import KEY, VALUE
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import Raw

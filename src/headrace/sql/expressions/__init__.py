@@ -9,9 +9,9 @@ from headrace.sql.expressions.analysis import (
     table_call,
 )
 from headrace.sql.expressions.literals import constant
-from headrace.sql.expressions.rows import PROCESSING_LOG, RowFunction, RowPredicate
+from headrace.sql.expressions.row_functions import PROCESSING_LOG, RowFunction, RowPredicate
 from headrace.sql.expressions.typed import Scope, Slot, TypedExpression
-from headrace.sql.values.naming import type_text
+from headrace.sql.types.type_names import type_text
 
 __all__ = [
     "PROCESSING_LOG",

@@ -9,10 +9,10 @@ from headrace.sql.expressions.analyser import Analyser, call_code, literal, merg
 from headrace.sql.expressions.casts import convert
 from headrace.sql.expressions.coercion import NUMERIC
 from headrace.sql.expressions.typed import TypedExpression
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Binary, Unary
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, SqlBaseType, SqlType
-from headrace.sql.values.decimals import (
+from headrace.sql.types.decimals import (
     DECIMAL_OPERATIONS,
     as_decimal_type,
     double_quotient,

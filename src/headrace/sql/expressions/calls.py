@@ -28,13 +28,13 @@ from headrace.sql.functions.resolution import (
     spread_places,
 )
 from headrace.sql.functions.signatures import Accepted, AnyDecimal, Exactly, LambdaOf, Unit, resolved
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import AtTimeZone, Call, ColumnReference, Expression, IntervalUnit, Lambda
 from headrace.sql.syntax.units import UNITS
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import ARRAY, STRING, TIMESTAMP, SqlType
-from headrace.sql.values.decimals import as_decimal_type
-from headrace.sql.values.naming import type_text
-from headrace.sql.values.times import to_zone
+from headrace.sql.types.decimals import as_decimal_type
+from headrace.sql.types.times import to_zone
+from headrace.sql.types.type_names import type_text
 
 R = TypeVar("R")
 

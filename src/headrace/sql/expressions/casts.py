@@ -10,7 +10,7 @@ from headrace.sql.expressions.analyser import Analyser, call_code, constant_name
 from headrace.sql.expressions.typed import TypedExpression
 from headrace.sql.syntax.nodes import Cast
 from headrace.sql.types import SqlType
-from headrace.sql.values.conversions import SURE, UnsupportedCast, converter
+from headrace.sql.types.conversions import SURE, UnsupportedCast, converter
 
 
 def attempt(function: Callable[[Any], Any], value: Any) -> Any:

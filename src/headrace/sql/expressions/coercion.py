@@ -13,8 +13,8 @@ from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.analyser import Analyser, literal, merged
 from headrace.sql.expressions.casts import convert
 from headrace.sql.expressions.typed import TypedExpression
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Expression, Literal, MakeArray, MakeMap, MakeStruct
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import (
     ARRAY,
     BIGINT,
@@ -31,10 +31,10 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
-from headrace.sql.values.conversions import boolean_of
-from headrace.sql.values.decimals import fitted, widest
-from headrace.sql.values.naming import type_text
-from headrace.sql.values.times import parse_date, parse_time, parse_timestamp
+from headrace.sql.types.conversions import boolean_of
+from headrace.sql.types.decimals import fitted, widest
+from headrace.sql.types.times import parse_date, parse_time, parse_timestamp
+from headrace.sql.types.type_names import type_text
 
 NUMERIC = (SqlBaseType.INTEGER, SqlBaseType.BIGINT, SqlBaseType.DECIMAL, SqlBaseType.DOUBLE)
 _MOST_DIGITS = 300

@@ -9,13 +9,13 @@ from headrace.sql.expressions.analyser import Analyser, call_code, literal, merg
 from headrace.sql.expressions.casts import convert
 from headrace.sql.expressions.coercion import NUMERIC
 from headrace.sql.expressions.typed import TypedExpression
-from headrace.sql.schema import WINDOW_BOUNDS
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Between, ColumnReference, Comparison, Expression, IsNull, Literal
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import BIGINT, BOOLEAN, DOUBLE, STRING, SqlBaseType, SqlDecimal, SqlType
-from headrace.sql.values.decimals import of_double
-from headrace.sql.values.naming import type_text
-from headrace.sql.values.times import parse_timestamp
+from headrace.sql.types.decimals import of_double
+from headrace.sql.types.schema import WINDOW_BOUNDS
+from headrace.sql.types.times import parse_timestamp
+from headrace.sql.types.type_names import type_text
 
 OPERATOR_NAMES = {
     "=": "EQUAL",

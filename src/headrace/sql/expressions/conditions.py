@@ -11,10 +11,10 @@ from headrace.sql.expressions.arithmetic import known_truth
 from headrace.sql.expressions.casts import convert
 from headrace.sql.expressions.coercion import coerced_list
 from headrace.sql.expressions.typed import TypedExpression
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Case, Comparison, Expression, InList, Like, Logical
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import BOOLEAN, STRING, SqlType
-from headrace.sql.values.naming import type_text
+from headrace.sql.types.type_names import type_text
 
 
 @rule(Logical)

@@ -8,15 +8,15 @@ from typing import Any
 
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.analyser import Analyser
-from headrace.sql.expressions.in_time import in_time
+from headrace.sql.expressions.call_timeout import in_time
 from headrace.sql.expressions.typed import Slot, TypedExpression
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.functions.resolution import NUMBERS
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import STRING, SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
-from headrace.sql.values.conversions import converter
-from headrace.sql.values.decimals import plain
+from headrace.sql.types.conversions import converter
+from headrace.sql.types.decimals import plain
 
 TIMEOUT_MS = "ksql.functions.python.timeout.ms"
 """The setting of how long a function may take where a statement waits for its one value."""

@@ -10,6 +10,7 @@ from headrace.sql.expressions.analyser import Analyser, call_code, literal, lite
 from headrace.sql.expressions.casts import convert, or_null
 from headrace.sql.expressions.coercion import coerced_list
 from headrace.sql.expressions.typed import TypedExpression
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import (
     ColumnReference,
     FieldAccess,
@@ -20,7 +21,6 @@ from headrace.sql.syntax.nodes import (
     MakeStruct,
     Subscript,
 )
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import (
     ARRAY,
     BIGINT,
@@ -38,7 +38,7 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
-from headrace.sql.values.naming import type_text
+from headrace.sql.types.type_names import type_text
 
 
 def literal_type(value: object) -> SqlType | None:

@@ -17,7 +17,7 @@ from headrace.sql.formats.coercion import row_maker
 from headrace.sql.formats.format import Format, FormatOptions, ReadRow, Row, Target, WriteRow, check_map_keys
 from headrace.sql.formats.json import is_wrapped
 from headrace.sql.formats.registered import check_installed, columns_of_type, registry_of, schema_errors, written_schema
-from headrace.sql.schema import Column, Namespace
+from headrace.sql.types.schema import Column, Namespace
 
 # SQL counts days and milliseconds itself: fastavro must not make dates and times of them.
 _COUNTED = {"date", "time-millis", "time-micros", "timestamp-millis", "timestamp-micros"}

@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.schema import Column
 from headrace.sql.types import (
     ARRAY,
     BIGINT,
@@ -30,6 +29,7 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
+from headrace.sql.types.schema import Column
 
 DEFAULT_NAME = "io.confluent.ksql.avro_schemas.KsqlDataSourceSchema"
 MAP_ENTRY = "MapEntry"

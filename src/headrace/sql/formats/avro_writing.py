@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.sql.formats.avro_schemas import branch_name, branches_of
-from headrace.sql.schema import Column
 from headrace.sql.types import SqlArray, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.schema import Column
 
 Make = Callable[[Any], Any]
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from headrace.sql.formats.java_numbers import double_text, fitting
-from headrace.sql.schema import Column
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.schema import Column
 
 Convert = Callable[[Any], Any]
 

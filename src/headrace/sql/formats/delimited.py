@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats.format import Format, FormatOptions, ReadRow, Row, Target, WriteRow
 from headrace.sql.formats.java_numbers import double_text, fitting, parse_decimal, parse_double, parse_integer
-from headrace.sql.schema import Column
 from headrace.sql.types import SqlBaseType, SqlDecimal, SqlType
+from headrace.sql.types.schema import Column
 
 _NAMED = {"SPACE": " ", "TAB": "\t"}
 _PLAIN = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from headrace.errors import DeserializationError, SerializationError, describe_value
 from headrace.serdes.base import BaseSerde, Place, place
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.types import SqlArray, SqlBaseType, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.schema import Column, Namespace
 
 if TYPE_CHECKING:
     from headrace.serdes.registry.registry import Schema, SchemaRegistry

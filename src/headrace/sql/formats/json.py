@@ -7,7 +7,7 @@ from typing import ClassVar
 from headrace.sql.formats.format import Format, FormatOptions, ReadRow, Target, WriteRow, check_map_keys
 from headrace.sql.formats.json_reading import row_reader
 from headrace.sql.formats.json_writing import row_writer
-from headrace.sql.schema import Column
+from headrace.sql.types.schema import Column
 
 
 class JsonFormat(Format):

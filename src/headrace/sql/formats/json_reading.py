@@ -19,8 +19,8 @@ import msgspec
 from headrace.sql.formats.format import ReadRow
 from headrace.sql.formats.generated import Source
 from headrace.sql.formats.java_numbers import cut, fitting, parse_decimal, parse_double, parse_integer
-from headrace.sql.schema import Column
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.schema import Column
 
 _INT = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _LONG = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.schema import Column
 from headrace.sql.types import (
     ARRAY,
     BIGINT,
@@ -29,6 +28,7 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
+from headrace.sql.types.schema import Column
 
 _CONNECT = "org.apache.kafka.connect.data."
 _NULL = {"type": "null"}

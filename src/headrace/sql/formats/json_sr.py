@@ -13,8 +13,8 @@ from headrace.sql.formats.json_reading import row_reader
 from headrace.sql.formats.json_schemas import properties_of, row_schema, type_of, value_schema
 from headrace.sql.formats.json_writing import row_writer
 from headrace.sql.formats.registered import columns_of_type, registry_of, schema_errors, written_schema
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.types import STRING
+from headrace.sql.types.schema import Column, Namespace
 
 
 class JsonSchemaFormat(Format):

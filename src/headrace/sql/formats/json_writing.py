@@ -11,8 +11,8 @@ import msgspec
 from headrace.sql.formats.format import WriteRow
 from headrace.sql.formats.generated import Source
 from headrace.sql.formats.java_numbers import double_text
-from headrace.sql.schema import Column
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.schema import Column
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 # Decimals with no more digits behind the point are never written with an exponent.

@@ -9,8 +9,8 @@ from headrace.serdes.base import BaseSerde
 from headrace.serdes.primitives import BytesSerde, DoubleSerde, IntegerSerde, LongSerde, StringSerde
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats.format import Format, FormatOptions, ReadRow, Row, Target, WriteRow, column_list
-from headrace.sql.schema import Column
 from headrace.sql.types import SqlBaseType
+from headrace.sql.types.schema import Column
 
 _SERDES: dict[SqlBaseType, BaseSerde[Any]] = {
     SqlBaseType.INTEGER: IntegerSerde(),

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats.format import Format, FormatOptions, ReadRow, Target, WriteRow, column_list
-from headrace.sql.schema import Column
+from headrace.sql.types.schema import Column
 
 
 class NoneFormat(Format):

@@ -17,7 +17,6 @@ from headrace.serdes.registry.registry import Schema, SchemaRegistry
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats.proto_schemas import DECIMAL_FILE, META_FILE
 from headrace.sql.formats.proto_text import ProtoFile, parse_proto
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.types import (
     ARRAY,
     BIGINT,
@@ -36,6 +35,7 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
+from headrace.sql.types.schema import Column, Namespace
 
 _KNOWN = {
     **{

@@ -10,8 +10,8 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from headrace.sql.formats.proto_columns import WRAPPERS, choices_of, is_map, plain_fields
-from headrace.sql.schema import Column
 from headrace.sql.types import SqlArray, SqlDecimal, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.schema import Column
 
 # Any: messages have the fields that their schema gives them.
 Fill = Callable[[Any, Any], None]

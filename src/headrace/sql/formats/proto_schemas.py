@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.schema import Column
 from headrace.sql.types import (
     STRING,
     SqlArray,
@@ -15,6 +14,7 @@ from headrace.sql.types import (
     SqlStruct,
     SqlType,
 )
+from headrace.sql.types.schema import Column
 
 DECIMAL_FILE = "confluent/type/decimal.proto"
 META_FILE = "confluent/meta.proto"

@@ -22,8 +22,8 @@ from headrace.sql.formats.format import (
 )
 from headrace.sql.formats.proto_schemas import schema_text
 from headrace.sql.formats.registered import check_installed, registry_of, schema_errors, written_schema
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.types import SqlArray, SqlMap
+from headrace.sql.types.schema import Column, Namespace
 
 _MAP_KEYS = "PROTOBUF format only supports MAP types with STRING keys"
 

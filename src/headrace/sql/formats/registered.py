@@ -10,8 +10,8 @@ from headrace.errors import ConfigError
 from headrace.serdes.registry.registry import Schema, SchemaRegistry, subject_of
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats.format import Format, FormatOptions, Target
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.types import SqlStruct, SqlType
+from headrace.sql.types.schema import Column, Namespace
 
 
 def check_installed(format: Format, *packages: str) -> None:

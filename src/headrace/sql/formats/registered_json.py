@@ -11,7 +11,7 @@ from headrace.sql.formats import format_named
 from headrace.sql.formats.format import FormatOptions, Target
 from headrace.sql.formats.json import is_wrapped
 from headrace.sql.formats.json_writing import row_writer
-from headrace.sql.schema import Namespace
+from headrace.sql.types.schema import Namespace
 
 _FORMATS = {"AVRO": "AVRO", "JSON": "JSON_SR", "PROTOBUF": "PROTOBUF"}
 """By the language of the schema."""

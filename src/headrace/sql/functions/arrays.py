@@ -8,7 +8,7 @@ from typing import Any
 from headrace.sql.functions.definitions import CallSite, overload, scalar
 from headrace.sql.functions.sizes import MOST_ITEMS, check_size
 from headrace.sql.types import STRING, SqlArray, SqlBaseType
-from headrace.sql.values.conversions import TextOf
+from headrace.sql.types.conversions import TextOf
 
 CATEGORY = "Array"
 _ASCENDING = ("ASC", "ASCENDING")

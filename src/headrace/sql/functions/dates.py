@@ -15,7 +15,7 @@ from headrace.sql.functions.java_time import (
     parse_time,
     parse_timestamp,
 )
-from headrace.sql.values.times import DAY_MS, between_zones
+from headrace.sql.types.times import DAY_MS, between_zones
 
 CATEGORY = "Date and time"
 _UNIT_MS = {"DAYS": DAY_MS, "HOURS": 3_600_000, "MINUTES": 60_000, "SECONDS": 1000, "MILLISECONDS": 1}

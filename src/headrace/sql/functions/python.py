@@ -1,4 +1,4 @@
-"""Functions written in Python, called from SQL: types come from hints (see ``hints``), words from docstrings.
+"""Functions written in Python, called from SQL: types come from hints (see ``type_hints``), words from docstrings.
 
 A decorated function stays what it is, so that Python can go on calling it; ``sql_function`` makes the SQL function.
 """
@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import islice
 from typing import Any, TypeVar, get_type_hints, overload
 
-from headrace.signatures import describe_function
+from headrace.arguments.signatures import describe_function
 from headrace.sql.errors import SqlFunctionError
 from headrace.sql.functions.definitions import (
     Aggregate,
@@ -25,10 +25,10 @@ from headrace.sql.functions.definitions import (
     ScalarFunction,
     TableFunction,
 )
-from headrace.sql.functions.hints import accepted_of, item_hint, type_of, without_none
 from headrace.sql.functions.resolution import fits, spread, spread_places
 from headrace.sql.functions.signatures import AnyDecimal, AnyStruct, Exactly, Parameter, Signature, resolved
 from headrace.sql.functions.sizes import MOST_ITEMS
+from headrace.sql.functions.type_hints import accepted_of, item_hint, type_of, without_none
 from headrace.sql.functions.user_values import CheckedFunction, misses_value, result_of
 from headrace.sql.types import SqlType
 

@@ -23,8 +23,8 @@ from headrace.sql.functions.signatures import (
     is_generic,
 )
 from headrace.sql.types import SqlArray, SqlBaseType, SqlMap, SqlType
-from headrace.sql.values.decimals import widest
-from headrace.sql.values.naming import type_text
+from headrace.sql.types.decimals import widest
+from headrace.sql.types.type_names import type_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from headrace.metrics.names import Metrics
-from headrace.sql.persistent import PersistentQuery
+from headrace.sql.catalog.persistent_query import PersistentQuery
 
 
 class QueryState(Enum):

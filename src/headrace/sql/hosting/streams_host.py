@@ -12,23 +12,23 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any, cast
 
+from headrace.app.directories import application_directory, check_default_directory, make_directory
 from headrace.app.engine import EngineFactory, missing_spark
-from headrace.app.places import application_directory, check_default_directory, make_directory
 from headrace.app.reset import reset_application
-from headrace.app.state import StreamsState
 from headrace.app.streams import Streams
-from headrace.batches.housekeeping import Housekeeping
+from headrace.app.streams_state import StreamsState
 from headrace.config import StreamsConfig
 from headrace.errors import LockError, StreamsError
 from headrace.handlers import LogAndContinueExceptionHandler, StreamThreadExceptionResponse
 from headrace.metrics.names import Metrics
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.hosting.host import QueryFailure, QueryState, QueryStatus
 from headrace.sql.hosting.lease import Lease
-from headrace.sql.hosting.shared_waiting import SharedWaiting
-from headrace.sql.persistent import PersistentQuery
-from headrace.sql.statement_settings import STREAMS_PREFIX, streams_value
+from headrace.sql.hosting.statement_settings import STREAMS_PREFIX, streams_value
 from headrace.topics.embedded import EmbeddedLog
+from headrace.topics.embedded.housekeeping import Housekeeping
 from headrace.topics.journal import DurableLog
+from headrace.topics.shared_waiting import SharedWaiting
 
 logger = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 
+from headrace.sql.catalog.source_checks import check_key_columns
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.expressions import RowFunction
 from headrace.sql.formats import format_named
@@ -15,12 +16,11 @@ from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import GroupedAggregate, GroupWindow, KeyFormat, Step
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.typing import Typing
-from headrace.sql.schema import WINDOW_BOUNDS, Column, Namespace
-from headrace.sql.source_checks import check_key_columns
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.syntax.statements import Query, Window
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import STRING
+from headrace.sql.types.schema import WINDOW_BOUNDS, Column, Namespace
 
 DEFAULT_RETENTION = timedelta(days=1)
 """How long a window without GRACE PERIOD takes late rows, counted from its start."""

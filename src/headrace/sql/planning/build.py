@@ -45,7 +45,7 @@ from headrace.sql.planning.running.aggregating import (
 from headrace.sql.planning.running.reading import OF_RECORD, ColumnTime, RecordColumns, WithKeyColumns, extra_of
 from headrace.sql.planning.running.row_serde import StoredRowSerde
 from headrace.sql.planning.running.writing import TimeFromColumn
-from headrace.sql.schema import Column
+from headrace.sql.types.schema import Column
 from headrace.windows import EmitStrategy, JoinWindows, SessionWindows, TimeWindows
 
 DEFAULT_GRACE = timedelta(days=1)

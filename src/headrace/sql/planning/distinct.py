@@ -9,9 +9,9 @@ from headrace.sql.formats.format import types_within
 from headrace.sql.planning.plan import DropRepeated, Step
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.typing import Typing
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import Distinct, Query
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import SqlMap
 
 

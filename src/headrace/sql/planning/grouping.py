@@ -14,10 +14,10 @@ from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.planning.select import Selected
 from headrace.sql.planning.sources import Sources, listed
 from headrace.sql.planning.tree import calls, references, replaced
-from headrace.sql.schema import WINDOW_BOUNDS
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Call, ColumnReference, Expression, Node
 from headrace.sql.syntax.statements import Query
-from headrace.sql.syntax.writing import expression_text
+from headrace.sql.types.schema import WINDOW_BOUNDS
 
 _REMEDY = "Either add the column(s) to the GROUP BY or remove them from the SELECT."
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from headrace.sql.catalog.source_checks import check_key_columns
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions import type_text
 from headrace.sql.formats import FormatOptions
-from headrace.sql.planning.checks import windowed_repartition
+from headrace.sql.planning.clause_checks import windowed_repartition
 from headrace.sql.planning.joins import FromClause, JoinOn
 from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import JoinForeignKey, JoinRows, JoinWindow, KeyFormat, Read, SelectKey, Step
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
-from headrace.sql.schema import Column, Namespace
-from headrace.sql.source_checks import check_key_columns
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import SqlType
+from headrace.sql.types.schema import Column, Namespace
 
 Needed = set[ColumnReference]
 

@@ -10,9 +10,9 @@ from headrace.sql.errors import SqlStatementError
 from headrace.sql.planning.names import synthetic_key
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.tree import references
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Comparison, Expression, Logical
 from headrace.sql.syntax.statements import Join, Query, Within
-from headrace.sql.syntax.writing import expression_text
 
 KINDS = {
     "INNER": "[INNER] JOIN",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from headrace.sql.expressions import RowFunction
-from headrace.sql.planning.checks import windowed_repartition
+from headrace.sql.planning.clause_checks import windowed_repartition
 from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import KeyFormat, SelectKey, Step
 from headrace.sql.planning.projection import Projection
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.tree import references
 from headrace.sql.planning.typing import Typing
-from headrace.sql.schema import Column, Namespace
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
+from headrace.sql.types.schema import Column, Namespace
 
 
 def partitioned(

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.typed import Slot
-from headrace.sql.schema import Column
 from headrace.sql.syntax.nodes import ColumnReference
+from headrace.sql.types.schema import Column
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from headrace.sql.formats import FormatOptions
 from headrace.sql.functions.aggregates.counting import Count
 from headrace.sql.functions.definitions import Aggregate
 from headrace.sql.planning.layout import Layout
-from headrace.sql.schema import Column, Schema
 from headrace.sql.types import SqlType
+from headrace.sql.types.schema import Column, Schema
 
 SCHEMAS_IN_KEYS = frozenset({"AVRO", "PROTOBUF", "JSON_SR"})
 """Formats whose bytes name a schema: equal keys of two topics have different bytes."""

@@ -9,7 +9,7 @@ from itertools import chain
 from headrace.sql.catalog import Catalog, SourceDefinition
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.planning import checks
+from headrace.sql.planning import clause_checks
 from headrace.sql.planning.aggregation import aggregated
 from headrace.sql.planning.distinct import check_distinct, without_repeated
 from headrace.sql.planning.grouping import Grouping, Groups, check_row_functions, check_ungrouped
@@ -42,10 +42,10 @@ from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.table_functions import TableFunctions
 from headrace.sql.planning.tree import references
 from headrace.sql.planning.typing import Typing, shown_without_quotes
-from headrace.sql.schema import Column, Namespace, Schema
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
 from headrace.sql.syntax.statements import Query
 from headrace.sql.types import SqlType
+from headrace.sql.types.schema import Column, Namespace, Schema
 
 NEW_PLANNER = "ksql.new.query.planner.enabled"
 
@@ -92,7 +92,7 @@ class _Planner:
         if clause.sources.synthetic_key is not None:
             key_type = self._type_of(clause.joins[-1].left_expression)
             self._everything += [Column(clause.sources.synthetic_key, key_type)]
-        checks.check_clauses(query, clause, self._sink)
+        clause_checks.check_clauses(query, clause, self._sink)
         groups = Groups(query, self._sources, self._functions)
         where = None
         if query.where is not None:
@@ -102,25 +102,25 @@ class _Planner:
             check_row_functions(one, "PARTITION BY", self._functions)
         partition_by = tuple(self._sources.qualified(one, "PARTITION BY") for one in query.partition_by)
         distinct = self._distinct()
-        checks.check_partition_by(query, partition_by, clause, self._key_names())
+        clause_checks.check_partition_by(query, partition_by, clause, self._key_names())
         selected = SelectClause(query, self._sources, partition_by, self._type_of).selected()
         group_by = groups.keys()
         check_joins(clause)
         key_types = join_key_types(clause, self._typing, self._everything)
         if where is not None:
             self._typing.predicate(self._sources.internal(where), self._everything, "WHERE")
-        checks.check_functions((one.expression for one in selected), self._functions)
+        clause_checks.check_functions((one.expression for one in selected), self._functions)
         table_functions = TableFunctions(self._functions, self._typing, self._sources)
         selected = table_functions.extracted(selected)
         if table_functions.calls:
-            checks.check_table_functions(is_table=clause.is_table, grouped=bool(query.group_by))
+            clause_checks.check_table_functions(is_table=clause.is_table, grouped=bool(query.group_by))
         if not group_by:
             check_ungrouped(query, selected, self._sources, self._functions)
             self._check_types(selected, table_functions)
         grouping = groups.grouping(group_by, selected) if group_by else None
         is_table = grouping is not None or clause.is_table
         projection = self._projection(selected, partition_by, grouping, groups)
-        checks.check_values(projection)
+        clause_checks.check_values(projection)
         needed = self._needed(projection, where, (*partition_by, *distinct), grouping, table_functions.calls)
         key_format = self._sink_key_format(projection)
         check_join_kinds(clause)
@@ -153,7 +153,7 @@ class _Planner:
             if grouping.having is not None:
                 step = self._having(step, grouping)
         made = self._finished(step, projection, expressions)
-        checks.check_kind(self._sink, is_table=is_table)
+        clause_checks.check_kind(self._sink, is_table=is_table)
         return made
 
     def _distinct(self) -> tuple[Expression, ...]:
@@ -259,7 +259,7 @@ class _Planner:
         )
         types = [self._typing.column_type(one, step.layout, "Invalid Select: ") for one in expressions]
         values = tuple(Column(one.name, type) for one, type in zip(projection.values, types, strict=True))
-        checks.check_columns(key, values)
+        clause_checks.check_columns(key, values)
         schema = Schema((*key, *values))
         existing = self._sink.existing
         if existing is None:

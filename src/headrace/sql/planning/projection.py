@@ -9,8 +9,8 @@ from headrace.sql.errors import SqlStatementError
 from headrace.sql.planning.joins import FromClause
 from headrace.sql.planning.select import Selected
 from headrace.sql.planning.sources import listed
+from headrace.sql.syntax.formatter import expression_text, name_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
-from headrace.sql.syntax.writing import expression_text, name_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import KeyFormat, KeyWindow, Read, TimeColumn
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.typing import Typing
-from headrace.sql.schema import Column, Schema
 from headrace.sql.syntax.nodes import Call, ColumnReference, Expression, Literal
+from headrace.sql.types.schema import Column, Schema
 
 STRICT_TIME = "ksql.timestamp.throw.on.invalid"
 

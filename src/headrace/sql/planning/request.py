@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from headrace.sql.catalog import SourceDefinition
-from headrace.sql.properties import WithProperties
+from headrace.sql.catalog.with_properties import WithProperties
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.planning.names import NameGenerator, joined
 from headrace.sql.planning.sources import FromSource, Sources
-from headrace.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression, FieldAccess, Literal
 from headrace.sql.syntax.statements import Query, SelectAll, SelectFields, SelectItem
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import SqlStruct, SqlType
+from headrace.sql.types.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS
 
 _RESERVED = frozenset(PSEUDO_COLUMNS) | frozenset(WINDOW_BOUNDS)
 

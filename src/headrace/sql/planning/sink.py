@@ -7,17 +7,17 @@ from dataclasses import replace
 from datetime import timedelta
 
 from headrace.sql.catalog import SourceDefinition, WindowDefinition
-from headrace.sql.definitions import KEY_FORMAT_SETTING, timestamp_column
+from headrace.sql.catalog.source_checks import check_formats
+from headrace.sql.catalog.source_definitions import KEY_FORMAT_SETTING, timestamp_column
+from headrace.sql.catalog.with_properties import check_format_properties, with_key_name, wrapping
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
 from headrace.sql.functions.resolution import implicitly_castable
 from headrace.sql.planning.plan import KeyFormat, ValueFormat
 from headrace.sql.planning.request import SinkRequest
-from headrace.sql.properties import check_format_properties, with_key_name, wrapping
-from headrace.sql.schema import Column, Schema
-from headrace.sql.source_checks import check_formats
 from headrace.sql.syntax.nodes import Cast, Expression, TypeName
 from headrace.sql.types import SqlType
+from headrace.sql.types.schema import Column, Schema
 
 
 def sink_key_format(

@@ -13,9 +13,9 @@ from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import Position, SqlParseError, SqlStatementError, suggestion
 from headrace.sql.planning.names import is_synthetic_key, joined
 from headrace.sql.planning.tree import replaced, walk
-from headrace.sql.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Column, Namespace
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Lambda, Node
-from headrace.sql.syntax.writing import expression_text
+from headrace.sql.types.schema import PSEUDO_COLUMNS, WINDOW_BOUNDS, Column, Namespace
 
 
 @dataclass(frozen=True)

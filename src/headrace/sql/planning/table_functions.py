@@ -14,9 +14,9 @@ from headrace.sql.planning.select import Selected
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.tree import calls, replaced, walk
 from headrace.sql.planning.typing import Typing
-from headrace.sql.schema import Column
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Call, Case, ColumnReference, Expression, Node
-from headrace.sql.syntax.writing import expression_text
+from headrace.sql.types.schema import Column
 
 
 class TableFunctions:

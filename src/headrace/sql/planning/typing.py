@@ -7,16 +7,16 @@ from contextlib import contextmanager
 
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.expressions import AggregateCall, TableCall, aggregate_call, analyse, table_call
-from headrace.sql.expressions.rows import RowFunction, RowPredicate
+from headrace.sql.expressions.row_functions import RowFunction, RowPredicate
 from headrace.sql.expressions.typed import TypedExpression
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.tree import replaced
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Call, Cast, Expression, Literal, Node, TypeName
 from headrace.sql.syntax.type_grammar import resolve_type
-from headrace.sql.syntax.writing import expression_text
 from headrace.sql.types import BOOLEAN, SqlType
-from headrace.sql.values.naming import type_text
+from headrace.sql.types.type_names import type_text
 
 
 class Typing:

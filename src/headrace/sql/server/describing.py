@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from headrace.sql.catalog import SourceDefinition, other_spelling
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.definitions import AggregateOverload, Overload
 from headrace.sql.hosting.progress import PartitionProgress, topic_progress, unread
 from headrace.sql.hosting.streams_host import application_id
-from headrace.sql.persistent import PersistentQuery
 from headrace.sql.server.entities.descriptions import (
     Argument,
     FunctionDescription,

@@ -12,10 +12,10 @@ from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.literals import constant
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.inserting import InsertedRecord, inserted_record
-from headrace.sql.schema import Column, Namespace
+from headrace.sql.insert_values import InsertedRecord, inserted_record
 from headrace.sql.syntax.nodes import Literal
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.schema import Column, Namespace
 
 _SIZES = {SqlBaseType.INTEGER: 31, SqlBaseType.BIGINT: 63}
 _TIMES = (SqlBaseType.DATE, SqlBaseType.TIME, SqlBaseType.TIMESTAMP)

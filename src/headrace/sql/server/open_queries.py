@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
-from headrace.sql.results import ResultRow
-from headrace.sql.schema import Schema
+from headrace.sql.reading.results import ResultRow
 from headrace.sql.server.errors import BAD_REQUEST, SHUTTING_DOWN, TOO_MANY_PUSH_QUERIES, RequestError
+from headrace.sql.types.schema import Schema
 
 _MOST_PUSH_QUERIES = 1000
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.sql.formats import FormatOptions, format_named
 from headrace.sql.formats.proto_schemas import schema_text
-from headrace.sql.schema import Namespace, Schema
+from headrace.sql.types.schema import Namespace, Schema
 
 
 class ProtobufRows:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.hosting.host import QueryHost, QueryState
-from headrace.sql.persistent import PersistentQuery
 from headrace.sql.server.entities.lists import QueryInfo
 from headrace.sql.server.errors import terminated
 from headrace.sql.server.open_queries import OpenQuery

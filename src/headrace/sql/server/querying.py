@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from headrace.sql.errors import SqlError
-from headrace.sql.pull import pull
-from headrace.sql.push import push
-from headrace.sql.push.following import starts_at_latest
-from headrace.sql.results import PullResult, PushQuery, QueryContext
+from headrace.sql.reading.pull import pull
+from headrace.sql.reading.push import push
+from headrace.sql.reading.push.topic_follower import starts_at_latest
+from headrace.sql.reading.results import PullResult, PushQuery, QueryContext
 from headrace.sql.server.errors import (
     BAD_REQUEST,
     BAD_STATEMENT,

@@ -6,15 +6,15 @@ from dataclasses import fields
 from functools import cache
 
 from headrace.config import StreamsConfig
+from headrace.config.settings import CLIENT_SETTINGS, PREFIXES
 from headrace.errors import ConfigError, did_you_mean
-from headrace.settings import CLIENT_SETTINGS, PREFIXES
 from headrace.sql.connect.settings import DEFAULTS as CONNECT
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.literals import DEFAULT_TIMEOUT_MS, TIMEOUT_MS
+from headrace.sql.hosting.statement_settings import NAMED, OF_STATEMENTS, STREAMS_PREFIX, streams_value
 from headrace.sql.hosting.streams_host import SHUTDOWN_TIMEOUT_MS
-from headrace.sql.pull.checks import PULL_QUERIES
+from headrace.sql.reading.pull.clause_rules import PULL_QUERIES
 from headrace.sql.server.errors import BAD_REQUEST, RequestError
-from headrace.sql.statement_settings import NAMED, OF_STATEMENTS, STREAMS_PREFIX, streams_value
 
 FUNCTION_MODULES = "ksql.functions.python.modules"
 """The modules from which clients may make functions: names with commas between, ``*`` for all, by default none."""

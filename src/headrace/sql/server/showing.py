@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from headrace.sql.catalog.internal_topics import is_internal
 from headrace.sql.engine import SqlEngine
-from headrace.sql.internal_topics import is_internal
 from headrace.sql.server.describing import describe_queries, describe_sources
 from headrace.sql.server.entities.entity import Entity
 from headrace.sql.server.entities.lists import (

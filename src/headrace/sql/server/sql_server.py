@@ -10,23 +10,23 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
+from headrace.app.directories import open_log
 from headrace.app.engine import EngineFactory
 from headrace.app.lock import lock_directory
-from headrace.app.places import open_log
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, LockError
+from headrace.http.server import Listening, Server
 from headrace.serdes.registry.registry import SchemaRegistry
+from headrace.sql.catalog.schema_inference import REGISTRY_URL
 from headrace.sql.connect.client import ConnectClient
 from headrace.sql.connect.settings import ConnectSettings
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.hosting.lease import Lease, server_id
 from headrace.sql.hosting.streams_host import SHUTDOWN_TIMEOUT_MS, StreamsHost, streams_settings
-from headrace.sql.inference import REGISTRY_URL
-from headrace.sql.server.application import sql_application
+from headrace.sql.server.asgi_application import sql_application
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.settings import KNOWN
 from headrace.topics.journal import DurableLog
-from headrace.web.server import Listening, Server
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from headrace.errors import StreamsError
 from headrace.sql.connect.configuration import masked_text
 from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import Position, SqlError, excerpt
-from headrace.sql.inserting import InsertedRecord, record_of
+from headrace.sql.insert_values import InsertedRecord, record_of
 from headrace.sql.server.asserting import assert_schema, assert_topic
 from headrace.sql.server.connectors import (
     carry_out_connector_statement,

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from headrace.sql.results import ResultRow
+from headrace.sql.reading.results import ResultRow
 from headrace.sql.server.errors import RequestError
+from headrace.sql.server.json_rows import row_writer
 from headrace.sql.server.protobuf_rows import ProtobufRows
 from headrace.sql.server.querying import OpenQuery
-from headrace.sql.server.rows import row_writer
 
 
 class RowFormat(Protocol):

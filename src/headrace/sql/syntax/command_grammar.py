@@ -8,7 +8,6 @@ from datetime import timedelta
 from headrace.sql.syntax.dialect import Kind
 from headrace.sql.syntax.expression_grammar import read_expression
 from headrace.sql.syntax.query_grammar import read_duration
-from headrace.sql.syntax.reading import Reader
 from headrace.sql.syntax.source_grammar import read_elements, read_properties
 from headrace.sql.syntax.statements import (
     AssertSchema,
@@ -27,6 +26,7 @@ from headrace.sql.syntax.statements import (
     UndefineVariable,
     UnsetProperty,
 )
+from headrace.sql.syntax.token_reader import Reader
 
 _LISTS = ("PROPERTIES", "STREAMS", "TABLES", "FUNCTIONS", "QUERIES", "TYPES", "VARIABLES", "CONNECTORS")
 _EXTENDED = ("STREAMS", "TABLES", "QUERIES")

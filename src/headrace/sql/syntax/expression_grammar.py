@@ -34,7 +34,7 @@ from headrace.sql.syntax.nodes import (
     Unary,
     When,
 )
-from headrace.sql.syntax.reading import LONGEST_NUMBER, Reader
+from headrace.sql.syntax.token_reader import LONGEST_NUMBER, Reader
 from headrace.sql.syntax.type_grammar import read_type
 from headrace.sql.syntax.units import UNITS
 

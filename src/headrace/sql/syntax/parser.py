@@ -22,9 +22,9 @@ from headrace.sql.syntax.dialect import Kind, tokenize
 from headrace.sql.syntax.expression_grammar import read_expression
 from headrace.sql.syntax.nodes import Expression, TypeName
 from headrace.sql.syntax.query_grammar import read_query
-from headrace.sql.syntax.reading import Reader
 from headrace.sql.syntax.source_grammar import read_alter, read_create, read_drop, read_insert
 from headrace.sql.syntax.statements import SelectQuery, Statement
+from headrace.sql.syntax.token_reader import Reader
 from headrace.sql.syntax.type_grammar import read_type
 
 _STATEMENTS: dict[str, Callable[[Reader], Statement]] = {

@@ -10,7 +10,6 @@ from headrace.sql.errors import SqlParseError
 from headrace.sql.syntax.dialect import Kind
 from headrace.sql.syntax.expression_grammar import read_expression, read_primary, read_value
 from headrace.sql.syntax.nodes import Expression
-from headrace.sql.syntax.reading import Reader
 from headrace.sql.syntax.statements import (
     Distinct,
     Join,
@@ -23,6 +22,7 @@ from headrace.sql.syntax.statements import (
     Within,
     WrittenClauses,
 )
+from headrace.sql.syntax.token_reader import Reader
 from headrace.sql.syntax.units import UNITS, duration
 
 _WINDOWS = ("TUMBLING", "HOPPING", "SESSION")

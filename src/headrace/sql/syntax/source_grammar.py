@@ -5,7 +5,6 @@ from __future__ import annotations
 from headrace.sql.syntax.expression_grammar import read_expression, read_literal
 from headrace.sql.syntax.nodes import Literal
 from headrace.sql.syntax.query_grammar import read_query
-from headrace.sql.syntax.reading import Reader
 from headrace.sql.syntax.statements import (
     AlterSource,
     ColumnDefinition,
@@ -24,6 +23,7 @@ from headrace.sql.syntax.statements import (
     SetProperty,
     Statement,
 )
+from headrace.sql.syntax.token_reader import Reader
 from headrace.sql.syntax.type_grammar import read_type
 
 

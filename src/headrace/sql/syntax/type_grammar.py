@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from headrace.sql.errors import SqlError, SqlParseError
 from headrace.sql.syntax.dialect import Kind, tokenize
 from headrace.sql.syntax.nodes import TypeName
-from headrace.sql.syntax.reading import Reader
+from headrace.sql.syntax.token_reader import Reader
 from headrace.sql.types import (
     ARRAY,
     BIGINT,

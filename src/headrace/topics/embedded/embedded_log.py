@@ -25,7 +25,7 @@ from headrace.topics.embedded.staging import StagingArea
 from headrace.topics.embedded.tables import Application, StoredTopic, Tables, read_tables, write_tables
 from headrace.topics.journal import ApplicationCut, TaskRecord
 from headrace.topics.log import Committed, Offsets, Output, Raw, Topic, TopicPartition, Written
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.record_partitioning import Sticky, spread
 
 T = TypeVar("T")
 

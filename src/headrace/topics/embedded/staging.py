@@ -20,7 +20,7 @@ from headrace.topics.blob import check, pack_all
 from headrace.topics.embedded.environment import explain
 from headrace.topics.journal import Receipt, TaskRecord
 from headrace.topics.log import Output, Topic
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.record_partitioning import Sticky, spread
 
 INLINE_BYTES = 64 * 1024
 """Up to here outputs travel in the receipt."""

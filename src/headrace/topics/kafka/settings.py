@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.client_settings import WITHOUT_EFFECT
 from headrace.config import StreamsConfig
+from headrace.config.client_settings import WITHOUT_EFFECT
+from headrace.config.settings import CLIENT_SETTINGS
 from headrace.errors import ConfigError, describe_value
-from headrace.settings import CLIENT_SETTINGS
 
 logger = logging.getLogger(__name__)
 

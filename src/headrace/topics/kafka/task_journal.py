@@ -29,7 +29,7 @@ from headrace.topics.kafka.progress_topics import ensure_place, task_place
 from headrace.topics.kafka.reading import read_range
 from headrace.topics.kafka.transactions import init_producer
 from headrace.topics.log import Headers, Offsets, Raw, Topic, TopicPartition
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.record_partitioning import Sticky, spread
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.producing import Delivery, flush, produce
 from headrace.topics.kafka.transactions import fencing_producer
 from headrace.topics.log import Output, Topic, Written
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.record_partitioning import Sticky, spread
 
 _TIMEOUT_MS = 900_000
 """As long as brokers allow unless they are told otherwise: the rows are still being made while it is open."""

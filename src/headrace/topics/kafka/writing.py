@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.producing import Delivery, flush, produce
 from headrace.topics.log import Output, Topic, Written
-from headrace.topics.spread import Sticky, spread
+from headrace.topics.record_partitioning import Sticky, spread
 
 FindTopic = Callable[[str], Topic]
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headrace.cli.places import Places, common_options
+from headrace.cli.common_options import Places, common_options
 from headrace.cli.printing import json_option, note, plural, print_json, print_table
 from headrace.cli.sql.answers import print_answer
 from headrace.cli.sql.client import SqlClient, SqlRequestError

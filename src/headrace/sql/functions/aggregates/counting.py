@@ -21,8 +21,8 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
-from headrace.sql.values.conversions import boolean_text
-from headrace.sql.values.decimals import CONTEXT, fitted, negated, unit, wrap_bigint, wrap_integer
+from headrace.sql.types.conversions import boolean_text
+from headrace.sql.types.decimals import CONTEXT, fitted, negated, unit, wrap_bigint, wrap_integer
 
 CATEGORY = "Aggregate"
 _TEXTS = ARRAY(STRING)

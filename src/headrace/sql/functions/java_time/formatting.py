@@ -9,7 +9,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from headrace.sql.functions.java_time.patterns import DAYS, MONTHS, ZONE_LETTERS, Element, pattern_of
-from headrace.sql.values.times import DAY_MS, date_of, days_of, offset_ms, zone_named
+from headrace.sql.types.times import DAY_MS, date_of, days_of, offset_ms, zone_named
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from headrace.sql.functions.java_time.patterns import DAYS, MONTHS, ZONE_LETTERS, Element, Pattern, pattern_of
-from headrace.sql.values.times import DAY_MS, days_in_month, days_of, local_to_epoch_ms, zone_named
+from headrace.sql.types.times import DAY_MS, days_in_month, days_of, local_to_epoch_ms, zone_named
 
 _OFFSET = r"[+-]\d{2}(?::?\d{2}(?::?\d{2})?)?"
 

@@ -8,8 +8,8 @@ from typing import Any
 from headrace.processor import FixedKeyProcessor
 from headrace.record import FixedKeyRecord, Headers
 from headrace.sql.errors import SqlExecutionError
-from headrace.sql.expressions.rows import RowFunction
-from headrace.sql.schema import Column, Namespace
+from headrace.sql.expressions.row_functions import RowFunction
+from headrace.sql.types.schema import Column, Namespace
 from headrace.timestamps import ConsumedRecord
 from headrace.windows import Windowed
 

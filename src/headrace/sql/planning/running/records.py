@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from headrace.sql.expressions.rows import RowFunction
+from headrace.sql.expressions.row_functions import RowFunction
 from headrace.sql.planning.running.bound import Bound
 from headrace.sql.planning.running.generated import Generated
 

@@ -2,5 +2,5 @@
 
 ``script`` carries out what is typed, statement by statement; ``watching`` is what the pages show of the server;
 ``node_texts`` and ``failures`` put it into the words of the statement; ``topics`` says how topics are read; ``routes``
-serves all of it. The page itself is in ``headrace.web``.
+serves all of it. The page itself is in ``headrace.console``.
 """

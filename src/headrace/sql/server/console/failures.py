@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from headrace.sql.persistent import PersistentQuery
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.server.console.node_texts import NodeText
 
 _WHERE = re.compile(r"^(?:task \d+_\d+|sub-topology \d+): ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import singledispatch
 
-from headrace.sql.persistent import PersistentQuery
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.planning.build import RecordingBuilder, build
 from headrace.sql.planning.plan import (
     DropRepeated,
@@ -20,8 +20,8 @@ from headrace.sql.planning.plan import (
     SelectKey,
     Step,
 )
+from headrace.sql.syntax.formatter import duration_text, name_text
 from headrace.sql.syntax.statements import CreateAsSelect, Join, Query
-from headrace.sql.syntax.writing import duration_text, name_text
 from headrace.topology import operations as ops
 from headrace.topology.nodes import Node, ProcessorNode, SinkNode
 

@@ -9,10 +9,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from headrace.query.http.handling import answered
-from headrace.query.http.limits import Limits
-from headrace.query.http.streams import HeldResponse
-from headrace.query.http.values import to_json
+from headrace.console.assets import Assets
+from headrace.console.live_updates import Beats
+from headrace.console.topic_browser import Browser
+from headrace.console.topic_routes import TopicRoutes
+from headrace.http.handling import answered
+from headrace.http.json_values import to_json
+from headrace.http.limits import Limits
+from headrace.http.streaming_response import HeldResponse
 from headrace.sql.server.console.script import Event, Script
 from headrace.sql.server.console.topics import CatalogTopics
 from headrace.sql.server.console.watching import Watching
@@ -21,10 +25,6 @@ from headrace.sql.server.querying import QueryEndpoint
 from headrace.sql.server.routes.answers import JSON, answering, body_of, json_response, session_of, text_of
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.statements import Statements
-from headrace.web.assets import Assets
-from headrace.web.beats import Beats
-from headrace.web.browsing import Browser
-from headrace.web.topic_routes import TopicRoutes
 
 
 class ConsoleRoutes:

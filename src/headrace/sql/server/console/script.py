@@ -10,10 +10,10 @@ from typing import Any
 
 from headrace.sql.errors import Position, SqlError
 from headrace.sql.server.errors import BAD_STATEMENT, RequestError
+from headrace.sql.server.json_rows import cell_writer
 from headrace.sql.server.printing import Printed
 from headrace.sql.server.querying import OpenQuery, QueryEndpoint
 from headrace.sql.server.routes.answers import as_request_error
-from headrace.sql.server.rows import cell_writer
 from headrace.sql.server.session import Session
 from headrace.sql.server.statements import Statements
 from headrace.sql.syntax.dialect import Text

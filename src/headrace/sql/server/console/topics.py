@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from headrace.console.topic_browser import TopicSerdes
 from headrace.serdes import Serde, Serdes
 from headrace.sql.catalog import Catalog, SourceDefinition
-from headrace.sql.internal_topics import is_internal
-from headrace.sql.schema import Namespace
+from headrace.sql.catalog.internal_topics import is_internal
 from headrace.sql.types import SqlBaseType
-from headrace.web.browsing import TopicSerdes
+from headrace.sql.types.schema import Namespace
 
 # Any: a serde for each type of columns.
 _KEYS: dict[SqlBaseType, Serde[Any]] = {

@@ -7,20 +7,20 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from headrace.console.node_metrics import node_figures
+from headrace.console.topology_json import topology_json
 from headrace.errors import StreamsError
 from headrace.metrics.names import THREAD, MetricName, Metrics
 from headrace.metrics.recording import rates_by
+from headrace.sql.catalog.internal_topics import is_internal
+from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.hosting.progress import unread
 from headrace.sql.hosting.streams_host import application_id
-from headrace.sql.internal_topics import is_internal
-from headrace.sql.persistent import PersistentQuery
 from headrace.sql.server.console.failures import failed_node, failure_text
 from headrace.sql.server.console.node_texts import NodeText, node_texts
 from headrace.sql.server.errors import NOT_FOUND, RequestError, terminated
 from headrace.sql.server.query_info import shown_state
 from headrace.sql.server.service import SqlService
-from headrace.web.node_figures import node_figures
-from headrace.web.topology_json import topology_json
 
 _WAITING_SECONDS = 3.0
 """Asking the log is a request to a broker on Kafka, so it is done less often than all the rest."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from headrace.sql.schema import Column, Namespace, Schema
 from headrace.sql.types import SqlArray, SqlDecimal, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.schema import Column, Namespace, Schema
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import SqlError
-from headrace.sql.inserting import insert_target
+from headrace.sql.insert_values import insert_target
 from headrace.sql.server.errors import BAD_REQUEST, BAD_STATEMENT, RequestError
 from headrace.sql.server.inserting_rows import row_record
 from headrace.sql.server.routes.answers import (

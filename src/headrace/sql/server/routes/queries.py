@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from headrace.query.http.streams import HeldResponse
-from headrace.sql.results import ResultRow
+from headrace.http.streaming_response import HeldResponse
+from headrace.sql.reading.results import ResultRow
 from headrace.sql.server.errors import NOT_ACCEPTABLE, RequestError
 from headrace.sql.server.printing import Printed
 from headrace.sql.server.pump import Pump

@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from headrace.sql.catalog.source_json import Json, ReadableSource
 from headrace.sql.server.routes.answers import JSON, answering, json_response
 from headrace.sql.server.service import SqlService
-from headrace.sql.source_json import Json, ReadableSource
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.log import TopicLog
 

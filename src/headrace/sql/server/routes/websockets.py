@@ -10,15 +10,15 @@ from starlette.concurrency import run_in_threadpool
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from headrace.query.http.streams import until_gone
-from headrace.sql.results import ResultRow
+from headrace.http.streaming_response import until_gone
+from headrace.sql.reading.results import ResultRow
 from headrace.sql.server.entities.entity import plain
 from headrace.sql.server.entities.schemas import fields_of
+from headrace.sql.server.json_rows import row_writer
 from headrace.sql.server.printing import Printed
 from headrace.sql.server.pump import Pump
 from headrace.sql.server.querying import OpenQuery, QueryEndpoint
 from headrace.sql.server.routes.answers import as_request_error, object_of, session_of, text_of
-from headrace.sql.server.rows import row_writer
 
 _NORMAL, _INVALID, _INTERNAL = 1000, 1003, 1011
 _REASON_BYTES = 120

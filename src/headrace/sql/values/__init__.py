@@ -1,1 +1,0 @@
-"""Values of SQL types: numbers as Java computes them, calendars without limits, conversions."""
