@@ -16,7 +16,7 @@ from headrace.sql.catalog.log_topics import LogTopics
 from headrace.sql.engine import SqlEngine
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.hosting.streams_host import StreamsHost
-from headrace.sql.reading.orphaned_queries import Leftovers
+from headrace.sql.reading.orphaned_queries import OrphanedQueries
 from headrace.sql.reading.pull import pull
 from headrace.sql.reading.push import push
 from headrace.sql.reading.results import PullResult, PushQuery, QueryContext, ResultRow
@@ -39,7 +39,7 @@ class QueryPlace:
         settings = {"state.dir": str(directory / "state"), "log.sync": "none"}
         self.host = StreamsHost(self.log, settings, service_id=_SERVICE, engine=local_engine)
         self.tables = open_tables(self.log, directory / "views")
-        self._leftovers = Leftovers(directory / "transient")
+        self._orphaned_queries = OrphanedQueries(directory / "transient")
         self._time_ms = 0
 
     def run(self, text: str) -> None:
@@ -67,7 +67,7 @@ class QueryPlace:
             self.tables,
             None,
             _SERVICE,
-            self._leftovers,
+            self._orphaned_queries,
         )
 
     def pulled(self, text: str, **settings: object) -> PullResult:

@@ -23,7 +23,7 @@ from headrace.views import (
     StateQueryRequest,
     StoreQueryParameters,
 )
-from headrace.views.browsing import Subscription
+from headrace.views.store_changes import Subscription
 from headrace.views.views import Views
 from tests.views.kit import SOON, Place, topology_of
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from headrace.app.directories import application_directory
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import note, plural
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_topology, short_name
@@ -98,7 +98,7 @@ def _columns(name: str, help_text: str) -> Callable[[F], F]:
 @settings_options
 @common_options()
 @click.pass_obj
-def backfill(places: Places, /, target: str, application_id: str | None, **given: Any) -> None:
+def backfill(common: CommonOptions, /, target: str, application_id: str | None, **given: Any) -> None:
     """Run a topology over files, such as years of history in Parquet, to their end.
 
     MODULE:BUILD is the topology, as for 'headrace run'. Each topic that it reads needs an --input, in any format that
@@ -109,7 +109,7 @@ def backfill(places: Places, /, target: str, application_id: str | None, **given
       headrace backfill shop.orders:build --input orders=s3a://lake/orders --key user --timestamp at --output results
       headrace backfill shop.orders:build --input orders=history --timestamp at --seed --cut 2026-01-01T00:00:00Z
     """
-    settings = places.settings() | read_settings(given["config_file"], given["assignments"])
+    settings = common.settings() | read_settings(given["config_file"], given["assignments"])
     if application_id is not None or not {"application.id", "application_id"} & settings.keys():
         settings["application.id"] = application_id or short_name(target)
     config = StreamsConfig.of(settings)

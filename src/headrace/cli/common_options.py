@@ -1,4 +1,4 @@
-"""Places of the log and of applications' state, as the options that all commands share name them."""
+"""Options that all commands share: where the log and the state of applications are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILE = "data.mdb"
 
 
 @dataclass
-class Places:
+class CommonOptions:
     """Values of the options before and behind a command's name; every command gets them as its first argument."""
 
     state_dir: str | None = None
@@ -40,7 +40,7 @@ class Places:
         return of_clients | {key: value for key, value in given.items() if value is not None}
 
     def config(self, application_id: str | None = None) -> StreamsConfig:
-        """Returns a configuration with these places, for an application if one is named."""
+        """Returns a configuration with these options, for an application if one is named."""
         named = {} if application_id is None else {"application.id": application_id}
         return StreamsConfig.of(self.settings() | named)
 
@@ -75,13 +75,13 @@ class Places:
             yield log
 
 
-def known_topic(log: TopicLog, name: str, places: Places) -> Topic:
+def known_topic(log: TopicLog, name: str, common: CommonOptions) -> Topic:
     """Returns a topic, or says with which command it is made."""
     try:
         return log.describe_topic(name)
     except UnknownTopicError:
         message = (
-            f"there is no topic '{name}' in {places.where}{did_you_mean(name, log.topics())}; create it with 'headrace "
+            f"there is no topic '{name}' in {common.where}{did_you_mean(name, log.topics())}; create it with 'headrace "
             f"topics create {name} --partitions 1', or choose another log with --log-dir, --state-dir or "
             "--bootstrap-servers"
         )
@@ -91,7 +91,7 @@ def known_topic(log: TopicLog, name: str, places: Places) -> Topic:
 def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     # Behind the command's name an option overrides what was said before it.
     if value and parameter.name is not None:
-        setattr(context.ensure_object(Places), parameter.name, value)
+        setattr(context.ensure_object(CommonOptions), parameter.name, value)
     return value
 
 
@@ -148,11 +148,11 @@ def common_options(*, from_environment: bool = False) -> Callable[[F], F]:
 
 def complete_topic(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offers the topics of the log to the shell."""
-    places = context.find_object(Places) or Places()
+    common = context.find_object(CommonOptions) or CommonOptions()
     try:
-        if not places.has_log:
+        if not common.has_log:
             return []
-        with places.log() as log:
+        with common.log() as log:
             return [CompletionItem(name) for name in log.topics() if name.startswith(incomplete)]
     except StreamsError:
         # The shell asks while one types: there is nobody to read an error.

@@ -8,7 +8,7 @@ import click
 
 from headrace.app.directories import application_directory
 from headrace.app.serving import served_at
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import json_option, note, print_json
 
 
@@ -18,7 +18,7 @@ from headrace.cli.printing import json_option, note, print_json
 @json_option
 @common_options()
 @click.pass_obj
-def console(places: Places, application_id: str, *, opens: bool, as_json: bool) -> None:
+def console(common: CommonOptions, application_id: str, *, opens: bool, as_json: bool) -> None:
     """Print the address of an application's console.
 
     The console is part of the application: it is served by its process as long as that runs with http.listen set, as
@@ -28,7 +28,7 @@ def console(places: Places, application_id: str, *, opens: bool, as_json: bool) 
       headrace run examples/word_count.py:build --create-topics 1 --console
       headrace console word_count --open
     """
-    found = served_at(application_directory(places.config(application_id)))
+    found = served_at(application_directory(common.config(application_id)))
     if found is None:
         message = (
             f"application '{application_id}' is not served now; start it with 'headrace run --console', or set "

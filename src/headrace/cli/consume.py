@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from headrace.cli.common_options import Places, common_options, complete_topic, known_topic
+from headrace.cli.common_options import CommonOptions, common_options, complete_topic, known_topic
 from headrace.cli.formats import Format, FormatName, format_named, json_bytes, likely_format
 from headrace.cli.times import Duration, Moment
 from headrace.errors import DeserializationError
@@ -38,7 +38,7 @@ from headrace.topics.tail import merge_partitions, read_rounds
 @common_options()
 @click.pass_obj
 def consume(
-    places: Places,
+    common: CommonOptions,
     topic: str,
     offset: int | None,
     last: int | None,
@@ -87,8 +87,8 @@ def consume(
     else:
         separator = key_separator if key_separator is not None else "\t" if keys or key_format else None
         line = _plain_line(topic, *formats, separator, null.encode())
-    with places.log() as log:
-        found = known_topic(log, topic, places)
+    with common.log() as log:
+        found = known_topic(log, topic, common)
         positions = _start(log, found, partition, offset, last, since)
         rounds = read_rounds(log, positions, follow=follow, timeout=timeout)
         try:

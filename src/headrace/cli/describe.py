@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_config, load_topology
 
@@ -27,7 +27,13 @@ from headrace.cli.targets import load_config, load_topology
 @common_options()
 @click.pass_obj
 def describe(
-    places: Places, target: str, form: str, config_file: Path | None, assignments: tuple[str, ...], *, as_json: bool
+    common: CommonOptions,
+    target: str,
+    form: str,
+    config_file: Path | None,
+    assignments: tuple[str, ...],
+    *,
+    as_json: bool,
 ) -> None:
     """Print the nodes, stores and topics of a topology.
 
@@ -39,7 +45,7 @@ def describe(
       headrace describe examples/word_count.py
       headrace describe shop.orders:build --format svg > orders.svg
     """
-    config = load_config(target, places.settings() | read_settings(config_file, assignments), is_named=False)
+    config = load_config(target, common.settings() | read_settings(config_file, assignments), is_named=False)
     description = load_topology(target, config).describe()
     match "json" if as_json else form:
         case "mermaid":

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import click
 
 from headrace.app.directories import open_log
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import Size, json_option, note, print_json, print_table
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
@@ -52,7 +52,7 @@ class Finding:
 @json_option
 @common_options()
 @click.pass_obj
-def doctor(places: Places, schema_registry: str | None, *, as_json: bool) -> int:
+def doctor(common: CommonOptions, schema_registry: str | None, *, as_json: bool) -> int:
     """Look for what applications need here, and say what to do about what is missing.
 
     It looks for Python, Java and Spark, for room on the disk of the state directory, for the broker of
@@ -64,7 +64,7 @@ def doctor(places: Places, schema_registry: str | None, *, as_json: bool) -> int
       headrace doctor
       headrace doctor --bootstrap-servers localhost:9092 --schema-registry http://localhost:8081
     """
-    found = list(examine(places.config(), schema_registry))
+    found = list(examine(common.config(), schema_registry))
     if as_json:
         print_json([asdict(each) for each in found])
     else:

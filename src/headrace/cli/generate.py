@@ -8,7 +8,7 @@ from itertools import chain
 
 import click
 
-from headrace.cli.common_options import Places, common_options, complete_topic
+from headrace.cli.common_options import CommonOptions, common_options, complete_topic
 from headrace.cli.printing import note, plural
 from headrace.cli.progress import Counter
 from headrace.cli.times import Moment
@@ -53,7 +53,7 @@ _HELP = f"""Write load of a KIND to a TOPIC, which is created if it is missing.
 @common_options()
 @click.pass_obj
 def generate(
-    places: Places,
+    common: CommonOptions,
     kind: str,
     topic: str,
     count: int | None,
@@ -70,7 +70,7 @@ def generate(
     load = LOADS[kind]
     if count is None and rate is None:
         count = _DEFAULT_COUNT
-    with places.log(create=True) as log:
+    with common.log(create=True) as log:
         _prepare(log, topic, partitions, quiet=quiet)
         records = _records(load, keys, seed, start, interval_ms, count, rate)
         with Counter("records", total=count, quiet=quiet) as counter:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from headrace.change.grow import grow_application
-from headrace.cli.common_options import Places, common_options, complete_topic
+from headrace.cli.common_options import CommonOptions, common_options, complete_topic
 from headrace.cli.printing import note
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_config, load_topology
@@ -41,7 +41,7 @@ class TopicPartitions(click.ParamType[tuple[str, int]]):
 @common_options()
 @click.pass_obj
 def grow(
-    places: Places,
+    common: CommonOptions,
     application_id: str,
     target: str,
     topics: tuple[tuple[str, int], ...],
@@ -60,9 +60,9 @@ def grow(
     \b
       headrace grow orders shop.orders:build --topic orders=12 --topic users=12
     """
-    config = load_config(target, places.settings() | read_settings(config_file, assignments), application_id)
+    config = load_config(target, common.settings() | read_settings(config_file, assignments), application_id)
     topology = load_topology(target, config)
     options = "".join(f" --topic {topic}={number}" for topic, number in topics)
     command = f"headrace grow {application_id} {target}{options}"
-    with places.log(config=config) as log:
+    with common.log(config=config) as log:
         grow_application(topology, config, log, dict(topics), command=command, tell=note)

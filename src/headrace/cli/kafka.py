@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import note
 
 _directory = click.option(
@@ -32,12 +32,12 @@ def kafka() -> None:
 @_directory
 @common_options()
 @click.pass_obj
-def start(places: Places, port: int, data_dir: Path | None) -> None:
+def start(common: CommonOptions, port: int, data_dir: Path | None) -> None:
     """Start the broker, and print its address for --bootstrap-servers."""
     # Imported here: the client of Kafka is optional.
     from headrace.devtools.kafka_broker import start_broker
 
-    broker = start_broker(_place(places, data_dir), port=port)
+    broker = start_broker(_place(common, data_dir), port=port)
     note(f"the broker runs as process {broker.pid}; stop it with 'headrace kafka stop'")
     click.echo(broker.address)
 
@@ -46,14 +46,14 @@ def start(places: Places, port: int, data_dir: Path | None) -> None:
 @_directory
 @common_options()
 @click.pass_obj
-def stop(places: Places, data_dir: Path | None) -> None:
+def stop(common: CommonOptions, data_dir: Path | None) -> None:
     """Stop the broker. Its topics stay, and are there again when it is started anew."""
     from headrace.devtools.kafka_broker import stop_broker
 
-    directory = _place(places, data_dir)
+    directory = _place(common, data_dir)
     broker = stop_broker(directory)
     note(f"no broker runs in '{directory}'" if broker is None else f"the broker on {broker.address} is gone")
 
 
-def _place(places: Places, data_dir: Path | None) -> Path:
-    return data_dir or Path(places.config().state_dir) / "kafka"
+def _place(common: CommonOptions, data_dir: Path | None) -> Path:
+    return data_dir or Path(common.config().state_dir) / "kafka"

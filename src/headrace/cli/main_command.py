@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from headrace.cli.backfill import backfill
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.completion import completion
 from headrace.cli.console import console
 from headrace.cli.consume import consume
@@ -63,13 +63,13 @@ class Application(click.Group):
         standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
         **extra: Any,
     ) -> NoReturn:
-        places = extra.setdefault("obj", Places())
+        common = extra.setdefault("obj", CommonOptions())
         try:
             result = super().main(args, prog_name or "headrace", complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
         # Everything is answered here: what a user has done wrong must never be a traceback.
         except (Exception, KeyboardInterrupt) as error:
-            if places.debug:
+            if common.debug:
                 traceback.print_exc()
             sys.exit(_tell(error))
         sys.exit(result if isinstance(result, int) else 0)

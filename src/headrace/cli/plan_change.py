@@ -11,7 +11,7 @@ import click
 
 from headrace.change.evolving import Evolution, apply_evolution, plan_evolution
 from headrace.change.verdicts import Options
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import json_option, note, print_json, print_table
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_config, load_topology
@@ -47,7 +47,7 @@ _REFUSED = 1
 @common_options()
 @click.pass_obj
 def plan_change(
-    places: Places,
+    common: CommonOptions,
     target: str,
     application_id: str | None,
     renames: tuple[str, ...],
@@ -72,11 +72,11 @@ def plan_change(
       headrace plan-change shop.orders:build --rename counts=totals
       headrace plan-change shop.orders:build --rename counts=totals --apply
     """
-    settings = places.settings() | read_settings(config_file, assignments)
+    settings = common.settings() | read_settings(config_file, assignments)
     config = load_config(target, settings, application_id)
     options = Options(dict(map(_rename, renames)), frozenset(keep_bytes), frozenset(rebuild))
     topology = load_topology(target, config)
-    with places.log(config=config) as log:
+    with common.log(config=config) as log:
         evolution = plan_evolution(topology, config, log, options)
         is_refused = evolution.unfinished is None and evolution.comparison.is_refused
         if as_json:

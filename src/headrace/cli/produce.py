@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from headrace.cli.common_options import Places, common_options, complete_topic, known_topic
+from headrace.cli.common_options import CommonOptions, common_options, complete_topic, known_topic
 from headrace.cli.formats import Format, FormatName, format_named, parse_json
 from headrace.cli.printing import note, plural
 from headrace.cli.progress import Counter
@@ -38,7 +38,7 @@ _FIELDS = ("key", "value", "timestamp", "headers", "partition")
 @common_options()
 @click.pass_obj
 def produce(
-    places: Places,
+    common: CommonOptions,
     topic: str,
     key_separator: str | None,
     key_format: str,
@@ -81,8 +81,8 @@ def produce(
         read = _record_reader(keys, values, partition, headers)
     else:
         read = _line_reader(keys, values, key_separator, null, partition, headers)
-    with places.log() as log, Counter("records", quiet=quiet) as counter:
-        known_topic(log, topic, places)
+    with common.log() as log, Counter("records", quiet=quiet) as counter:
+        known_topic(log, topic, common)
         _copy(log, topic, read, counter)
     if not quiet:
         note(f"wrote {plural(counter.count, 'record')} to '{topic}'")

@@ -10,7 +10,7 @@ import click
 
 from headrace.app.directories import open_log
 from headrace.app.signals import closing_on_signals
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import note
 from headrace.errors import MissingDependencyError
 
@@ -38,12 +38,12 @@ def registry() -> None:
 @_port
 @common_options()
 @click.pass_obj
-def start(places: Places, port: int) -> None:
+def start(common: CommonOptions, port: int) -> None:
     """Start the registry in the background, and print its address for ksql.schema.registry.url."""
     _check_installed()
     from headrace.devtools.schema_registry.process import start_registry
 
-    started = start_registry(_place(places), _options(places), port=port)
+    started = start_registry(_place(common), _options(common), port=port)
     _warn()
     note(f"the schema registry runs as process {started.pid}; stop it with 'headrace registry stop'")
     click.echo(started.address)
@@ -52,12 +52,12 @@ def start(places: Places, port: int) -> None:
 @registry.command("stop")
 @common_options()
 @click.pass_obj
-def stop(places: Places) -> None:
+def stop(common: CommonOptions) -> None:
     """Stop the registry. Its schemas stay, and are there again when it is started anew."""
     _check_installed()
     from headrace.devtools.schema_registry.process import stop_registry
 
-    directory = _place(places)
+    directory = _place(common)
     stopped = stop_registry(directory)
     said = (
         f"no schema registry runs in '{directory}'" if stopped is None else f"the registry on {stopped.address} is gone"
@@ -70,13 +70,13 @@ def stop(places: Places) -> None:
 @click.option("--address-file", type=click.Path(path_type=Path), metavar="FILE", help="Where to write its address.")
 @common_options()
 @click.pass_obj
-def run(places: Places, port: int, address_file: Path | None) -> None:
+def run(common: CommonOptions, port: int, address_file: Path | None) -> None:
     """Run the registry in the foreground, until Ctrl-C."""
     _check_installed()
     from headrace.devtools.schema_registry import RegistryServer
 
     asked = Event()
-    with closing(open_log(places.config())) as log, RegistryServer(log, port=port) as server:
+    with closing(open_log(common.config())) as log, RegistryServer(log, port=port) as server:
         _warn()
         note(f"the schema registry answers at {server.url}")
         if address_file is not None:
@@ -91,17 +91,17 @@ def _warn() -> None:
     note(f"warning: {NOT_FOR_PRODUCTION}")
 
 
-def _place(places: Places) -> Path:
-    return Path(places.config().state_dir) / "registry"
+def _place(common: CommonOptions) -> Path:
+    return Path(common.config().state_dir) / "registry"
 
 
-def _options(places: Places) -> list[str]:
+def _options(common: CommonOptions) -> list[str]:
     """Returns the options that lead another process to the same log, wherever it is started."""
     named = {
-        "--state-dir": Path(places.config().state_dir).expanduser().resolve(),
-        "--log-dir": None if places.log_dir is None else Path(places.log_dir).expanduser().resolve(),
-        "--bootstrap-servers": places.bootstrap_servers,
-        "--client-config": None if places.client_config is None else Path(places.client_config).resolve(),
+        "--state-dir": Path(common.config().state_dir).expanduser().resolve(),
+        "--log-dir": None if common.log_dir is None else Path(common.log_dir).expanduser().resolve(),
+        "--bootstrap-servers": common.bootstrap_servers,
+        "--client-config": None if common.client_config is None else Path(common.client_config).resolve(),
     }
     return [part for option, value in named.items() if value is not None for part in (option, str(value))]
 

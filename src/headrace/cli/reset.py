@@ -11,7 +11,7 @@ from headrace.app.directories import application_directory
 from headrace.app.lock import LOCK, locked
 from headrace.app.reset import reset_application, topics_of_views
 from headrace.app.topics import topics_in_name_of
-from headrace.cli.common_options import Places, common_options, complete_topic, known_topic
+from headrace.cli.common_options import CommonOptions, common_options, complete_topic, known_topic
 from headrace.cli.printing import note, print_table
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.times import Moment
@@ -73,7 +73,7 @@ class Start:
 @common_options()
 @click.pass_obj
 def reset(
-    places: Places,
+    common: CommonOptions,
     application_id: str,
     to_datetime: int | None,
     to_offset: int | None,
@@ -98,10 +98,10 @@ def reset(
       headrace reset orders --to-datetime 2024-05-01T00:00:00Z --yes
     """
     start = Start(to_earliest, to_latest, to_datetime, to_offset, shift_by)
-    settings = places.settings() | read_settings(config_file, assignments) | {"application.id": application_id}
+    settings = common.settings() | read_settings(config_file, assignments) | {"application.id": application_id}
     config = StreamsConfig.of(settings)
     directory = application_directory(config)
-    with places.log(config=config) as log:
+    with common.log(config=config) as log:
         internal = _internal_topics(log, application_id, directory)
         if not directory.exists() and log.last_batch(application_id) is None and not internal:
             known = _applications(directory.parent)
@@ -116,7 +116,7 @@ def reset(
                 # Refused at once if somebody runs it, and not after the question.
                 pass
         before = log.positions(application_id)
-        after = _new_positions(places, log, before, internal, inputs, start)
+        after = _new_positions(common, log, before, internal, inputs, start)
         _show(directory, internal, before, after)
         if dry_run:
             return note("nothing was done (--dry-run)")
@@ -138,7 +138,7 @@ def _applications(state_dir: Path) -> list[str]:
 
 
 def _new_positions(
-    places: Places, log: TopicLog, before: Offsets, internal: list[str], inputs: tuple[str, ...], start: Start
+    common: CommonOptions, log: TopicLog, before: Offsets, internal: list[str], inputs: tuple[str, ...], start: Start
 ) -> Offsets:
     if not start.is_given:
         if inputs:
@@ -150,7 +150,7 @@ def _new_positions(
         message = "the application has not read anything yet; name its inputs with --input-topic"
         raise click.UsageError(message)
     targets = [
-        (topic, partition) for topic in topics for partition in range(known_topic(log, topic, places).partitions)
+        (topic, partition) for topic in topics for partition in range(known_topic(log, topic, common).partitions)
     ]
     begins = log.begin_offsets(targets)
     return start.positions(log, {target: before.get(target, begins[target]) for target in targets})

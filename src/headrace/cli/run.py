@@ -9,7 +9,7 @@ import click
 from headrace.app.directories import open_log
 from headrace.app.streams import Streams
 from headrace.app.streams_state import StateListener, StreamsState
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import note, plural
 from headrace.cli.run_progress import RunProgress
 from headrace.cli.settings import read_settings, settings_options
@@ -39,7 +39,7 @@ from headrace.topology import Topology
 @common_options()
 @click.pass_obj
 def run(
-    places: Places,
+    common: CommonOptions,
     target: str,
     application_id: str | None,
     config_file: Path | None,
@@ -66,7 +66,7 @@ def run(
       headrace run examples/word_count.py:build --create-topics 1
       headrace run shop.orders:build --config orders.properties --set spark.master='local[2,4]'
     """
-    settings = places.settings() | read_settings(config_file, assignments)
+    settings = common.settings() | read_settings(config_file, assignments)
     if http is not None:
         settings["http.listen"] = http
     config = load_config(target, settings, application_id)

@@ -9,7 +9,7 @@ import click
 
 from headrace.change.snapshot import delete_snapshot, list_snapshots, take_snapshot
 from headrace.change.snapshot_restore import restore_snapshot
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import json_option, note, print_json, print_table
 from headrace.cli.settings import read_settings, settings_options
 from headrace.config import StreamsConfig
@@ -20,7 +20,7 @@ from headrace.config import StreamsConfig
 @click.argument("name")
 @common_options()
 @click.pass_obj
-def snapshot(places: Places, application_id: str, name: str) -> None:
+def snapshot(common: CommonOptions, application_id: str, name: str) -> None:
     """Copy the state of an application under a name, while it runs or not.
 
     State, positions and what tasks remember are those after one micro-batch, exactly. The copy lies in topics of the
@@ -29,7 +29,7 @@ def snapshot(places: Places, application_id: str, name: str) -> None:
     \b
       headrace snapshot orders before-release
     """
-    with places.log() as log:
+    with common.log() as log:
         take_snapshot(application_id, log, name, tell=note)
 
 
@@ -40,7 +40,7 @@ def snapshot(places: Places, application_id: str, name: str) -> None:
 @common_options()
 @click.pass_obj
 def restore(
-    places: Places, name: str, application_id: str, config_file: Path | None, assignments: tuple[str, ...]
+    common: CommonOptions, name: str, application_id: str, config_file: Path | None, assignments: tuple[str, ...]
 ) -> None:
     """Make an application of a snapshot, which goes on where the first one was.
 
@@ -52,9 +52,9 @@ def restore(
       headrace restore before-release --as orders-test
       headrace run shop.orders:build_test --application-id orders-test
     """
-    settings = places.settings() | read_settings(config_file, assignments) | {"application.id": application_id}
+    settings = common.settings() | read_settings(config_file, assignments) | {"application.id": application_id}
     config = StreamsConfig.of(settings)
-    with places.log(config=config) as log:
+    with common.log(config=config) as log:
         restore_snapshot(name, config, log, tell=note)
 
 
@@ -67,9 +67,9 @@ def snapshots() -> None:
 @json_option
 @common_options()
 @click.pass_obj
-def list_command(places: Places, *, as_json: bool) -> None:
+def list_command(common: CommonOptions, *, as_json: bool) -> None:
     """List the snapshots in the log."""
-    with places.log() as log:
+    with common.log() as log:
         found = list_snapshots(log)
     if as_json:
         fields = ("name", "application", "batch_id", "taken_ms")
@@ -90,8 +90,8 @@ def list_command(places: Places, *, as_json: bool) -> None:
 @click.argument("name")
 @common_options()
 @click.pass_obj
-def delete_command(places: Places, name: str) -> None:
+def delete_command(common: CommonOptions, name: str) -> None:
     """Delete a snapshot; applications that were restored from it stay."""
-    with places.log() as log:
+    with common.log() as log:
         delete_snapshot(log, name)
     note(f"snapshot '{name}' was deleted")

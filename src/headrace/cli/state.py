@@ -10,7 +10,7 @@ import click
 
 from headrace.app.directories import application_directory
 from headrace.batches.working_copy import describe
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import Size, json_option, note, print_json, print_table
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, did_you_mean
@@ -23,14 +23,14 @@ _TASK = re.compile(r"\d+_\d+")
 @json_option
 @common_options()
 @click.pass_obj
-def state(places: Places, application_id: str, *, as_json: bool) -> None:
+def state(common: CommonOptions, application_id: str, *, as_json: bool) -> None:
     """Show the tasks of an application with their stores, rows and sizes.
 
     A task is SUBTOPOLOGY_PARTITION. Rows are those of its last commit, as the log knows them: keys, windows, sessions,
     versions. The size is that of the working copy in the state directory, into which rows come some seconds later.
     Below are the positions up to which the topics have been read. The application may run meanwhile.
     """
-    config = places.config(application_id)
+    config = common.config(application_id)
     directory = application_directory(config)
     if not directory.is_dir():
         parent = directory.parent
@@ -43,8 +43,8 @@ def state(places: Places, application_id: str, *, as_json: bool) -> None:
         raise click.ClickException(message)
     committed: dict[str, dict[str, int]] = {}
     positions: list[dict[str, Any]] = []
-    if places.has_log:
-        with places.log() as log:
+    if common.has_log:
+        with common.log() as log:
             cut = log.cut_application(application_id, {})
             if cut is not None:
                 committed = {task: record.rows for task, record in cut.records.items() if record.rows}

@@ -11,7 +11,7 @@ import click
 
 from headrace.change.takeover.handing_back import HandBack, hand_back
 from headrace.change.takeover.taking_over import Takeover, examine, take_over
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import note, plural, print_table
 from headrace.cli.settings import read_settings, settings_options, together
 from headrace.cli.targets import load_config, load_topology
@@ -56,7 +56,7 @@ def _move_options(*, dry_run: str) -> Callable[[F], F]:
 @_move_options(dry_run="Only check, and show what would be done.")
 @click.pass_obj
 def takeover(
-    places: Places,
+    common: CommonOptions,
     application_id: str,
     target: str,
     description: Path | None,
@@ -80,10 +80,10 @@ def takeover(
       headrace takeover orders shop.orders:build --bootstrap-servers kafka:9092 --dry-run
       headrace takeover orders shop.orders:build --describe orders-topology.txt --yes
     """
-    config = _config(places, target, application_id, config_file, assignments)
+    config = _config(common, target, application_id, config_file, assignments)
     topology = load_topology(target, config)
     text = None if description is None else description.read_text(encoding="utf-8")
-    with places.log(config=config) as log:
+    with common.log(config=config) as log:
         found = examine(
             topology,
             config,
@@ -109,7 +109,7 @@ def takeover(
 @_move_options(dry_run="Only check, and show what would be done; other instances are stopped.")
 @click.pass_obj
 def hand_back_command(
-    places: Places,
+    common: CommonOptions,
     application_id: str,
     target: str,
     wait: int,
@@ -128,9 +128,9 @@ def hand_back_command(
     \b
       headrace hand-back orders shop.orders:build --bootstrap-servers kafka:9092
     """
-    config = _config(places, target, application_id, config_file, assignments)
+    config = _config(common, target, application_id, config_file, assignments)
     topology = load_topology(target, config)
-    with places.log(config=config) as log:
+    with common.log(config=config) as log:
         if not dry_run and not yes:
             click.confirm(f"hand '{application_id}' back to Kafka Streams?", abort=True, err=True)
         found = hand_back(topology, config, log, wait=timedelta(seconds=wait), dry_run=dry_run, tell=note)
@@ -141,9 +141,9 @@ def hand_back_command(
 
 
 def _config(
-    places: Places, target: str, application_id: str, config_file: Path | None, assignments: tuple[str, ...]
+    common: CommonOptions, target: str, application_id: str, config_file: Path | None, assignments: tuple[str, ...]
 ) -> StreamsConfig:
-    config = load_config(target, places.settings() | read_settings(config_file, assignments), application_id)
+    config = load_config(target, common.settings() | read_settings(config_file, assignments), application_id)
     if config.bootstrap_servers is None:
         message = "Kafka Streams keeps everything in Kafka; say where that is with --bootstrap-servers"
         raise click.UsageError(message)

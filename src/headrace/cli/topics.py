@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from headrace.cli.common_options import Places, common_options, complete_topic, known_topic
+from headrace.cli.common_options import CommonOptions, common_options, complete_topic, known_topic
 from headrace.cli.printing import Size, json_option, note, plural, print_json, print_table
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.log import TopicLog
@@ -22,16 +22,16 @@ def topics() -> None:
 @json_option
 @common_options()
 @click.pass_obj
-def list_topics(places: Places, *, as_json: bool) -> None:
+def list_topics(common: CommonOptions, *, as_json: bool) -> None:
     """List all topics with their partitions, records and sizes."""
     found: list[dict[str, Any]] = []
-    if places.has_log:
-        with places.log() as log:
+    if common.has_log:
+        with common.log() as log:
             found = [_summary(log, name) for name in log.topics()]
     if as_json:
         return print_json(found)
     if not found:
-        return note(f"no topics in {places.where}; make one with 'headrace topics create NAME'")
+        return note(f"no topics in {common.where}; make one with 'headrace topics create NAME'")
     rows = [(each["topic"], each["partitions"], each["records"], _size(each), _configs(each)) for each in found]
     print_table(("topic", "partitions", "records", "size", "settings"), rows)
 
@@ -51,14 +51,14 @@ def list_topics(places: Places, *, as_json: bool) -> None:
 @common_options()
 @click.pass_obj
 def create_topics(
-    places: Places, names: tuple[str, ...], partitions: int, configs: tuple[str, ...], *, if_not_exists: bool
+    common: CommonOptions, names: tuple[str, ...], partitions: int, configs: tuple[str, ...], *, if_not_exists: bool
 ) -> None:
     """Create topics.
 
     Keys are spread over the partitions by Kafka's hash. Inputs that are joined need the same number of partitions.
     """
     settings = dict(_setting(each) for each in configs)
-    with places.log(create=True) as log:
+    with common.log(create=True) as log:
         for name in names:
             if if_not_exists and name in log.topics():
                 note(f"topic '{name}' is there already")
@@ -72,14 +72,14 @@ def create_topics(
 @json_option
 @common_options()
 @click.pass_obj
-def describe_topic(places: Places, name: str, *, as_json: bool) -> None:
+def describe_topic(common: CommonOptions, name: str, *, as_json: bool) -> None:
     """Show the settings of a TOPIC, and the offsets and sizes of its partitions.
 
     "end" is the offset of the next record; records that compaction has removed leave gaps, so there may be fewer
     records than offsets.
     """
-    with places.log() as log:
-        known_topic(log, name, places)
+    with common.log() as log:
+        known_topic(log, name, common)
         summary = _summary(log, name)
     if as_json:
         return print_json(summary)
@@ -93,11 +93,11 @@ def describe_topic(places: Places, name: str, *, as_json: bool) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @common_options()
 @click.pass_obj
-def delete_topics(places: Places, names: tuple[str, ...], *, yes: bool) -> None:
+def delete_topics(common: CommonOptions, names: tuple[str, ...], *, yes: bool) -> None:
     """Delete topics with all their records."""
-    with places.log() as log:
+    with common.log() as log:
         for name in names:
-            known_topic(log, name, places)
+            known_topic(log, name, common)
         if not yes:
             click.confirm(f"delete {', '.join(names)} with all records?", abort=True, err=True)
         for name in names:

@@ -15,7 +15,7 @@ import click
 from headrace.app.directories import application_directory, open_log
 from headrace.app.lock import locked
 from headrace.app.signals import closing_on_signals
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import note, plural
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_config, load_topology
@@ -64,7 +64,7 @@ _LOOK_S = 0.5
 @common_options()
 @click.pass_obj
 def view(
-    places: Places,
+    common: CommonOptions,
     target: str,
     application_id: str | None,
     config_file: Path | None,
@@ -91,7 +91,7 @@ def view(
       headrace view shop.orders:build --name one --set num.standby.replicas=1
       headrace view shop.orders:build --name two --set num.standby.replicas=1 --http localhost:8080
     """
-    settings = places.settings() | read_settings(config_file, assignments)
+    settings = common.settings() | read_settings(config_file, assignments)
     if http is not None:
         settings["http.listen"] = http
     if standbys is not None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from headrace.console.dead_letter_queue import read_letters
-from headrace.console.live_updates import Beats
+from headrace.console.live_updates import LiveUpdates
 from headrace.console.monitored_application import Observed
 from headrace.console.recorder import Recorder
 from headrace.console.topic_browser import Browser
@@ -29,13 +29,13 @@ class ConsoleRoutes:
         self._observed = observed
         self._recorder = recorder
         self._limits = limits or Limits()
-        self._beats = Beats(self._now, self._limits)
+        self._live_updates = LiveUpdates(self._now, self._limits)
         browser = Browser(TopologyTopics(observed.topology, observed.config), lambda: observed.log)
         self._topics = TopicRoutes(browser, self._limits)
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/console/api/live", answered(self._beats.live, self._limits.request_seconds)),
+            Route("/console/api/live", answered(self._live_updates.live, self._limits.request_seconds)),
             Route("/console/api/history", answered(self.history, self._limits.request_seconds)),
             *self._topics.routes(),
             Route("/console/api/letters", answered(self.letters, self._limits.request_seconds)),
@@ -65,4 +65,4 @@ class ConsoleRoutes:
 
     async def close(self) -> None:
         """Ends the streams of all consoles."""
-        await self._beats.close()
+        await self._live_updates.close()

@@ -18,7 +18,7 @@ from headrace.http.parameters import check_names
 _BEAT_SECONDS = 1.0
 
 
-class Beats:
+class LiveUpdates:
     """A stream of events for each console. ``now`` is called in a thread, because it may ask the log."""
 
     # Any: what JSON holds.

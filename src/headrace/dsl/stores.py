@@ -31,7 +31,7 @@ from headrace.state import (
     unmatched_store_builder,
 )
 from headrace.topology.wire import SubscriptionSerde
-from headrace.windows import EmitStrategy, JoinWindows, SessionWindows, SlidingWindows, Windows, own
+from headrace.windows import EmitStrategy, JoinWindows, SessionWindows, SlidingWindows, Windows, custom_windows
 
 Kind: TypeAlias = Literal[
     "key_value", "window", "session", "join_window", "distinct", "unmatched", "suppress", "buffer", "subscription"
@@ -231,7 +231,7 @@ def window_store(
         size_ms, needed_ms = windows.difference_ms, 2 * windows.difference_ms + windows.grace_ms
         what = "twice the time difference plus the grace period"
     else:
-        size_ms, needed_ms, own_windows = windows.size_ms, windows.size_ms + windows.grace_ms, own(windows)
+        size_ms, needed_ms, own_windows = windows.size_ms, windows.size_ms + windows.grace_ms, custom_windows(windows)
         caching, what = materialized.caching, "the window size plus the grace period"
     asked = materialized.retention
     retention_ms = needed_ms if asked is None else to_ms(asked, "Materialized: retention")

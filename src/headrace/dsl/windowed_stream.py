@@ -22,7 +22,7 @@ from headrace.windows import (
     UnlimitedWindows,
     Windowed,
     Windows,
-    own,
+    custom_windows,
 )
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def windowed_serde(windows: AnyWindows, key_serde: Serde[Any] | None) -> Serde[A
         return SessionWindowedSerde(key_serde)
     if isinstance(windows, SlidingWindows):
         return TimeWindowedSerde(key_serde, windows.difference_ms)
-    return TimeWindowedSerde(key_serde, windows.size_ms, windows=own(windows))
+    return TimeWindowedSerde(key_serde, windows.size_ms, windows=custom_windows(windows))
 
 
 def grace_of(windows: AnyWindows) -> int:

@@ -15,13 +15,13 @@ from headrace.operators.custom_window_aggregate import aggregate_own_windows
 from headrace.operators.emit import NEVER, Close, Span, on_close, window_results
 from headrace.topics.log import Headers
 from headrace.topology.operations import SlidingAggregate, WindowAggregate
-from headrace.windows import EmitStrategy, TimeWindow, TimeWindows, UnlimitedWindow, Window, Windowed, own
+from headrace.windows import EmitStrategy, TimeWindow, TimeWindows, UnlimitedWindow, Window, Windowed, custom_windows
 
 
 @operator.register
 def _window_aggregate(operation: WindowAggregate, node: Node) -> Edge:
     windows, store = operation.windows, node.store(operation.store)
-    if own(windows) is not None:
+    if custom_windows(windows) is not None:
         return aggregate_own_windows(operation, node)
     if operation.emit is EmitStrategy.ON_WINDOW_CLOSE:
         if not isinstance(windows, TimeWindows):

@@ -3,7 +3,7 @@
 | module | |
 |---|---|
 | ``queries``, ``requests``, ``results``, ``position``, ``queryable_store_types`` | what users write, and get |
-| ``views``, ``execution``, ``composite_stores``, ``browsing`` | what a process keeps and answers |
+| ``views``, ``execution``, ``composite_stores``, ``store_changes`` | what a process keeps and answers |
 | ``changelog_follower``, ``global_stores``, ``input_progress`` | how it follows the log |
 | ``replica``, ``viewed_stores`` | what lies on its disk, and of which stores |
 | ``view_node``, ``membership``, ``peer_authentication``, ``metadata`` | processes that share the partitions |

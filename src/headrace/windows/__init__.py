@@ -4,7 +4,7 @@ A specification (``TimeWindows``, ``SlidingWindows``, …) is a frozen value wit
 aggregates per window are built from it. ``Windows`` is the protocol for windows of one's own.
 """
 
-from headrace.windows.custom import Windows, own
+from headrace.windows.custom import Windows, custom_windows
 from headrace.windows.emit import EmitStrategy
 from headrace.windows.join import JoinWindows
 from headrace.windows.session import SessionWindows
@@ -26,5 +26,5 @@ __all__ = [
     "Window",
     "Windowed",
     "Windows",
-    "own",
+    "custom_windows",
 ]

@@ -72,10 +72,10 @@ class Windows(Protocol):
         ...
 
 
-def own(windows: Windows) -> Windows | None:
+def custom_windows(windows: Windows) -> Windows | None:
     """Returns windows of one's own, and None for those whose ends follow from their size.
 
-    >>> own(UnlimitedWindows.of()) is None
+    >>> custom_windows(UnlimitedWindows.of()) is None
     True
     """
     return None if isinstance(windows, TimeWindows | UnlimitedWindows) else windows

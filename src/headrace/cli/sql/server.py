@@ -9,7 +9,7 @@ import click
 
 from headrace.app.directories import open_log
 from headrace.app.signals import closing_on_signals
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import note
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.sql.embedded import engine_of
@@ -52,7 +52,7 @@ from headrace.topics.log import TopicLog
 @common_options()
 @click.pass_obj
 def server(
-    places: Places,
+    common: CommonOptions,
     listen: str,
     token: str | None,
     user: str | None,
@@ -86,7 +86,7 @@ def server(
             raise
         message = f"the server needs the package '{error.name}'; run `pip install 'headrace[sql,http]'`"
         raise MissingDependencyError(message) from error
-    settings = places.settings() | read_settings(config_file, assignments, with_environment=False)
+    settings = common.settings() | read_settings(config_file, assignments, with_environment=False)
     if user is not None and ":" not in user:
         message = "--user must be NAME:PASSWORD"
         raise click.UsageError(message)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.sql.client import SqlClient
 from headrace.cli.sql.embedded import Reached, embedded_server, missing
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 @common_options()
 @click.pass_obj
 def prompt(
-    places: Places,
+    common: CommonOptions,
     server: str | None,
     execute: tuple[str, ...],
     file: Path | None,
@@ -82,7 +82,7 @@ def prompt(
         screen.spool(spool)
     interactive = not execute and file is None and sys.stdin.isatty()
     try:
-        with _reached(server, places.settings() | settings, engine) as reached:
+        with _reached(server, common.settings() | settings, engine) as reached:
             session = Session(SqlClient(reached.address, token=token or reached.token, user=user), screen)
             if server is not None:
                 session.settings.update(settings)

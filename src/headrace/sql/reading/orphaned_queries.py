@@ -15,12 +15,12 @@ from headrace.topics.log import TopicLog
 logger = logging.getLogger(__name__)
 
 
-class Leftovers:
+class OrphanedQueries:
     """A file for each such topology, in a directory that no other process has, from before it starts until it is gone.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory:
-    ...     notes = Leftovers(Path(directory))
+    ...     notes = OrphanedQueries(Path(directory))
     ...     notes.note("transient_S_1f", "topic")
     ...     print(notes.noted())
     ...     notes.forget("transient_S_1f")

@@ -10,7 +10,7 @@ from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import Catalog
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.hosting.host import QueryHost
-from headrace.sql.reading.orphaned_queries import Leftovers
+from headrace.sql.reading.orphaned_queries import OrphanedQueries
 from headrace.sql.types.schema import Schema
 from headrace.topics.log import TopicLog
 
@@ -63,4 +63,4 @@ class QueryContext:
     tables: Any
     registry: SchemaRegistry | None
     service_id: str
-    leftovers: Leftovers
+    orphaned_queries: OrphanedQueries

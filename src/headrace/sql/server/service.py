@@ -21,7 +21,7 @@ from headrace.sql.engine import Executed, SqlEngine
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.hosting.host import QueryHost
-from headrace.sql.reading.orphaned_queries import Leftovers
+from headrace.sql.reading.orphaned_queries import OrphanedQueries
 from headrace.sql.reading.results import QueryContext
 from headrace.sql.reading.tables import open_tables
 from headrace.sql.server.open_queries import OpenQueries
@@ -86,7 +86,7 @@ class SqlService:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="headrace-sql-commands", daemon=True)
         self.tables = open_tables(log, directory / "views")
-        self._leftovers = Leftovers(directory / "transient")
+        self._orphaned_queries = OrphanedQueries(directory / "transient")
 
     def _admit(self, statement: Statement) -> None:
         """Raises for what no server carries out, whoever has written it to the command topic."""
@@ -103,7 +103,7 @@ class SqlService:
 
     def start(self) -> None:
         """Carries out all commands that are there, starts the queries that are left, and follows."""
-        self._leftovers.clean_up(self.host, self.log)
+        self._orphaned_queries.clean_up(self.host, self.log)
         with self._lock:
             if self._has_commands:
                 self._commands.create()
@@ -180,7 +180,7 @@ class SqlService:
             self.tables,
             engine.registry,
             self.service_id,
-            self._leftovers,
+            self._orphaned_queries,
         )
 
     def trial(self) -> SqlEngine:

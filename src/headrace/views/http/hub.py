@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from headrace.http.errors import bad_request
 from headrace.http.json_values import to_json
-from headrace.views.browsing import StoreChange, Subscription
+from headrace.views.store_changes import StoreChange, Subscription
 from headrace.windows import Windowed
 
 logger = logging.getLogger(__name__)

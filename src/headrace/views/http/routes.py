@@ -21,7 +21,6 @@ from headrace.http.json_values import named, to_json
 from headrace.http.limits import Limits
 from headrace.http.parameters import check_names, choice, flag, number, position_of, position_text
 from headrace.http.streaming_response import HeldResponse, until_gone
-from headrace.views.browsing import Subscription
 from headrace.views.http.answering import Answer, Answering, KeyQuestion, RangeQuestion
 from headrace.views.http.cursors import Cursor
 from headrace.views.http.forwarding import FORWARDED, Forwarded, Peers, raise_for
@@ -29,6 +28,7 @@ from headrace.views.http.hub import Batch, Hub
 from headrace.views.http.instance import Instance
 from headrace.views.http.subscription import Follower, SnapshotBudget, name_of
 from headrace.views.position import Position
+from headrace.views.store_changes import Subscription
 from headrace.views.views import Views
 
 LAST = "Headrace-Last"

@@ -53,16 +53,16 @@ def test_what_cannot_be_deleted_stays_noted_for_the_next_start(
             raise TopicError(message)
         delete(topic)
 
-    leftovers = sources.context().leftovers
+    orphaned_queries = sources.context().orphaned_queries
     sources.run("INSERT INTO s VALUES ('a', 1, 'x');")
     with monkeypatch.context() as patched, sources.pushed("SELECT COUNT(*) FROM s GROUP BY g EMIT CHANGES;") as query:
         next(query.rows)
         patched.setattr(sources.log, "delete_topic", refuse)
         query.close()
-        assert list(leftovers.noted()) == [query.id]
+        assert list(orphaned_queries.noted()) == [query.id]
     assert sources.log.topics() != before
-    leftovers.clean_up(sources.host, sources.log)
-    assert leftovers.noted() == {}
+    orphaned_queries.clean_up(sources.host, sources.log)
+    assert orphaned_queries.noted() == {}
     assert sources.log.topics() == before
 
 

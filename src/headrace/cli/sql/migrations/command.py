@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from headrace.cli.common_options import Places, common_options
+from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import json_option, note, plural, print_json, print_table
 from headrace.cli.sql.answers import print_answer
 from headrace.cli.sql.client import SqlClient, SqlRequestError
@@ -57,11 +57,11 @@ def _server_options(function: F) -> F:
 
 
 @contextmanager
-def _client(places: Places, server: str | None, token: str | None) -> Iterator[SqlClient]:
+def _client(common: CommonOptions, server: str | None, token: str | None) -> Iterator[SqlClient]:
     if server is not None:
         yield SqlClient(server, token=token)
         return
-    with embedded_server(places.settings(), "process") as reached:
+    with embedded_server(common.settings(), "process") as reached:
         yield SqlClient(reached.address, token=reached.token)
 
 
@@ -85,7 +85,7 @@ def create(words: str, version: int | None, directory: Path) -> None:
 @common_options()
 @click.pass_obj
 def apply(
-    places: Places,
+    common: CommonOptions,
     until: int | None,
     definitions: tuple[str, ...],
     directory: Path,
@@ -103,7 +103,7 @@ def apply(
     """
     variables = dict(map(read_definition, definitions))
     found = migrations_in(directory)
-    with _client(places, server, token) as client:
+    with _client(common, server, token) as client:
         metadata = Metadata(client)
         applied = metadata.applied()
         _check(found, applied)
@@ -124,10 +124,10 @@ def apply(
 @_server_options
 @common_options()
 @click.pass_obj
-def info(places: Places, directory: Path, server: str | None, token: str | None, *, as_json: bool) -> None:
+def info(common: CommonOptions, directory: Path, server: str | None, token: str | None, *, as_json: bool) -> None:
     """List the migrations, and what became of them."""
     found = {each.version: each for each in migrations_in(directory)}
-    with _client(places, server, token) as client:
+    with _client(common, server, token) as client:
         applied = Metadata(client).applied()
     rows = []
     for version in sorted({*found, *applied}):
@@ -147,10 +147,10 @@ def info(places: Places, directory: Path, server: str | None, token: str | None,
 @_server_options
 @common_options()
 @click.pass_obj
-def validate(places: Places, directory: Path, server: str | None, token: str | None) -> None:
+def validate(common: CommonOptions, directory: Path, server: str | None, token: str | None) -> None:
     """Check that the files of migrations that were carried out are there, and as they were."""
     found = migrations_in(directory)
-    with _client(places, server, token) as client:
+    with _client(common, server, token) as client:
         applied = Metadata(client).applied()
     _check(found, applied)
     count = sum(each.state == MIGRATED for each in applied.values())

@@ -187,7 +187,7 @@ def transient_query(statement: SelectQuery, context: QueryContext, query_id: str
         builder.build(),
         settings,
     )
-    context.leftovers.note(query_id, topic)
+    context.orphaned_queries.note(query_id, topic)
     # One partition: rows are seen in the order in which they were made.
     context.log.create_topic(topic, partitions=1)
 
@@ -197,7 +197,7 @@ def transient_query(statement: SelectQuery, context: QueryContext, query_id: str
             context.log.delete_topic(topic)
         # What is left goes with the next start.
         if is_gone:
-            context.leftovers.forget(query_id)
+            context.orphaned_queries.forget(query_id)
 
     def look() -> None:
         status = context.host.status(query_id)

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from headrace.console.assets import Assets
-from headrace.console.live_updates import Beats
+from headrace.console.live_updates import LiveUpdates
 from headrace.console.topic_browser import Browser
 from headrace.console.topic_routes import TopicRoutes
 from headrace.http.handling import answered
@@ -38,14 +38,16 @@ class ConsoleRoutes:
         self._accepts = accepts
         self._limits = Limits()
         self._watching = Watching(service, accepts=accepts)
-        self._beats = Beats(self._watching.now, self._limits)
+        self._live_updates = LiveUpdates(self._watching.now, self._limits)
         browser = Browser(CatalogTopics(lambda: service.engine.catalog), lambda: service.log)
         self._topics = TopicRoutes(browser, self._limits)
 
     def routes(self) -> list[BaseRoute]:
         return [
             *Assets("sql.html").routes(),
-            Route("/console/api/live", answered(self._beats.live, self._limits.request_seconds), methods=["GET"]),
+            Route(
+                "/console/api/live", answered(self._live_updates.live, self._limits.request_seconds), methods=["GET"]
+            ),
             Route("/console/api/catalog", answering(self.catalog), methods=["GET"]),
             Route("/console/api/queries/{query:path}", answering(self.query), methods=["GET"]),
             Route("/console/api/run", answering(self.run), methods=["POST"]),
@@ -71,7 +73,7 @@ class ConsoleRoutes:
 
     async def close(self) -> None:
         """Ends the streams of all pages."""
-        await self._beats.close()
+        await self._live_updates.close()
 
 
 async def _lines(script: Script, pump: Pump[Event]) -> AsyncIterator[str]:
