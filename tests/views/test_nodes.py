@@ -56,6 +56,8 @@ class Group:
             config,
             self.place.log,
             directory,
+            # A name that is drawn would now and then get no task at all.
+            name=name,
             host=HostInfo(name, self._ports),
             lease=LEASE,
             clock=lambda: self.now_ms,

@@ -23,7 +23,7 @@ def merge_by_time(parts: Sequence[Iterable[Sequence[Raw]]]) -> Iterator[Sequence
     >>> left = [[(0, 1, None, b"l1", ()), (1, 9, None, b"l9", ())], [(2, 4, None, b"l4", ())]]
     >>> right = [[(0, 1, None, b"r1", ()), (1, 5, None, b"r5", ())]]
     >>> [[value for _, _, _, value, _ in page] for page in merge_by_time([left, right])]
-    [[b'l1', b'r1'], [b'r5', b'l9', b'l4']]
+    [[b'l1', b'r1'], [b'r5'], [b'l9', b'l4']]
     """
     if len(parts) == 1:
         yield from parts[0]
