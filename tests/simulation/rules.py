@@ -23,7 +23,7 @@ from headrace.topics.embedded import committing
 from headrace.topics.embedded import journal as embedded_journal
 from headrace.topics.embedded.staging import StagingArea
 from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal, TaskRecord, Written
-from headrace.topics.kafka import journal, resetting, task_journal, transactions, upkeep
+from headrace.topics.kafka import journal, journal_maintenance, resetting, task_transaction, transactional_producers
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.history import BATCH, PLAN, RESET, History
 from headrace.topics.kafka.history_reader import read_history
@@ -31,8 +31,8 @@ from headrace.topics.kafka.journal import KafkaJournal
 from headrace.topics.kafka.kafka_log import KafkaLog
 from headrace.topics.kafka.producing import Delivery, flush
 from headrace.topics.kafka.progress_topics import ensure_place
-from headrace.topics.kafka.task_journal import KafkaTaskJournal
-from headrace.topics.kafka.transactions import init_producer
+from headrace.topics.kafka.task_transaction import KafkaTaskJournal
+from headrace.topics.kafka.transactional_producers import init_producer
 from headrace.topics.log import Offsets, TopicLog, TopicPartition
 from tests.simulation.disk import DiskEnvironment
 from tests.simulation.threads import World
@@ -98,9 +98,9 @@ def _shared_ends(self: KafkaTaskJournal, targets: Sequence[TopicPartition]) -> O
 
 _SHARED = (
     (journal, {"task_place": _shared_place}),
-    (task_journal, {"task_place": _shared_place}),
-    (transactions, {"task_place": _shared_place}),
-    (upkeep, {"task_place": _shared_place, "CUT_EVERY_S": 1e9}),
+    (task_transaction, {"task_place": _shared_place}),
+    (transactional_producers, {"task_place": _shared_place}),
+    (journal_maintenance, {"task_place": _shared_place, "CUT_EVERY_S": 1e9}),
     (
         KafkaTaskJournal,
         {"_write_record": _named_record, "_last_record": _named_last_record, "_final_ends": _shared_ends},

@@ -76,7 +76,7 @@ def open_transaction(log: KafkaLog, task: str, topic: str, records: Sequence[Out
     """Writes records in a transaction of a task, and leaves it open, as a process does that is killed."""
     # Imported here: only those who ask for it have its client.
     from headrace.topics.kafka.producing import Delivery, flush, produce
-    from headrace.topics.kafka.transactions import init_producer
+    from headrace.topics.kafka.transactional_producers import init_producer
 
     producer, delivery = init_producer(log._clients, "app", task), Delivery()
     producer.begin_transaction()

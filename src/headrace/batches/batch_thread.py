@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from headrace.runtime.collector_pause import end_pauses_of
+from headrace.runtime.gc_pause import end_pauses_of
 
 logger = logging.getLogger(__name__)
 

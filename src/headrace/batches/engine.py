@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from headrace.batches.application_run import ApplicationRun
 from headrace.batches.batch_thread import BatchThread, Commits, LeftBehind
 from headrace.batches.executor import Executor
 from headrace.batches.inputs import check_deleted, check_inputs, ids_of, input_partitions, named_inputs
@@ -17,7 +18,6 @@ from headrace.batches.layout import Layout
 from headrace.batches.loop import Loop, Member, OwnLoop
 from headrace.batches.planner import Planner
 from headrace.batches.reports import BatchReport, TaskReport
-from headrace.batches.run import ApplicationRun
 from headrace.config import StreamsConfig
 from headrace.errors import IncompatibleTopologyError, ProcessorStateError, UnknownTopicError
 from headrace.topics.embedded.housekeeping import Housekeeping

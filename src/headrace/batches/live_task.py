@@ -17,8 +17,8 @@ from headrace.batches.restore import restore_task
 from headrace.batches.task_host import TaskHost
 from headrace.batches.working_copy import Applied, CopyTakenError
 from headrace.errors import ProcessorStateError
-from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.task import Task
+from headrace.runtime.task_memory import pack_memory, unpack_memory
 from headrace.state.engines.changes import Changes
 from headrace.state.engines.engine import Engine
 from headrace.state.engines.memory import MemoryEngine

@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from typing import Protocol
 
+from headrace.batches.application_run import ApplicationRun
 from headrace.batches.executor import Executor
 from headrace.batches.plan import Plan
 from headrace.batches.reports import BatchReport, Outcome
-from headrace.batches.run import ApplicationRun
 from headrace.errors import UnknownTopicError
 from headrace.topics.log import Offsets, TopicLog
 

@@ -11,7 +11,7 @@ from typing import Any
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.batches.reports import StoreRestore
 from headrace.batches.working_copy import Applied, WorkingCopy
-from headrace.runtime.collector_pause import collector_paused
+from headrace.runtime.gc_pause import collector_paused
 from headrace.state.engines.changes import Changes
 from headrace.state.engines.environment import IN_MEMORY
 from headrace.state.engines.overlay import OverlayEngine

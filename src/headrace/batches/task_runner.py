@@ -21,7 +21,7 @@ from headrace.batches.standby import StandbyCopy
 from headrace.batches.task_host import partitions_in
 from headrace.batches.working_copy import died_in, discard
 from headrace.errors import FencedError, OffsetOutOfRangeError, StreamsError
-from headrace.runtime.collector_pause import collector_paused
+from headrace.runtime.gc_pause import collector_paused
 from headrace.runtime.punctuation import NEVER
 from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal
 from headrace.topics.log import Output, Raw, TopicLog, TopicPartition

@@ -16,7 +16,7 @@ from headrace.change.snapshot import Snapshot, Tell, existing_snapshot, task_rec
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
-from headrace.runtime.memory import pack_memory, unpack_memory
+from headrace.runtime.task_memory import pack_memory, unpack_memory
 from headrace.topics.journal import DurableLog, TaskHead, TaskRecord
 from headrace.topics.log import Output, TopicPartition
 

@@ -31,7 +31,7 @@ class TaskUpdate:
     positions: Mapping[TopicPartition, int]
     """Next offset of everything it reads from the log."""
     memory: bytes
-    """As ``headrace.runtime.memory`` packs it."""
+    """As ``headrace.runtime.task_memory`` packs it."""
     next_clock_ms: int | None = None
     lineage: str = field(default_factory=lambda: token_hex(8))
     """A new one makes every working copy start over; keep the former one only if the copies fit as they are."""

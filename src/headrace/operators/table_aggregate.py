@@ -10,7 +10,7 @@ from typing import Any
 from headrace.errors import StreamsError
 from headrace.operators.aggregate_rows import keeper, rows, saver
 from headrace.operators.base import Edge, Getter, Node, getter, operator
-from headrace.operators.pairs import not_a_pair, pair_of
+from headrace.operators.mapper_results import not_a_pair, pair_of
 from headrace.record import Change
 from headrace.topics.log import Headers
 from headrace.topology.operations import TableAggregate, TableGroupBy, TableReduce

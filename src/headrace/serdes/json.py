@@ -12,8 +12,8 @@ import orjson
 
 from headrace.errors import ConfigError, DeserializationError, SerializationError, describe_value
 from headrace.serdes.base import BaseSerde, Place, place, wrong_type
-from headrace.serdes.plain import comes_back, find_no_number, find_strange
-from headrace.serdes.shapes import accepted_types, is_immutable, may_hold_floats, unknown_class
+from headrace.serdes.json_roundtrip import comes_back, find_no_number, find_strange
+from headrace.serdes.type_inspection import accepted_types, is_immutable, may_hold_floats, unknown_class
 
 T = TypeVar("T")
 

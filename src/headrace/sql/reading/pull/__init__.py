@@ -1,6 +1,6 @@
 """Pull queries: ``SELECT`` without ``EMIT``, answered from the views of tables, or by reading a stream once.
 
-Start with ``table_query``; ``keys`` finds the keys that a condition names, ``table_rows`` reads their rows.
+Start with ``table_query``; ``key_access`` finds the keys that a condition names, ``table_rows`` reads their rows.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.producing import Delivery, Report, flush, produce, produce_all
 from headrace.topics.kafka.progress_topics import ensure_place, task_place
 from headrace.topics.kafka.reading import read_range
-from headrace.topics.kafka.transactions import init_producer
+from headrace.topics.kafka.transactional_producers import init_producer
 from headrace.topics.log import Headers, Offsets, Raw, Topic, TopicPartition
 from headrace.topics.record_partitioning import Sticky, spread
 

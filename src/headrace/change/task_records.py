@@ -12,8 +12,8 @@ from secrets import token_hex
 from typing import Any
 
 from headrace.change.verdicts import Comparison
-from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.task import TaskId
+from headrace.runtime.task_memory import pack_memory, unpack_memory
 from headrace.topics.journal import TaskRecord
 from headrace.topics.log import Offsets
 from headrace.topology.outline import Outline, PartOutline

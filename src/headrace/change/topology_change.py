@@ -34,10 +34,10 @@ from headrace.batches.inputs import check_inputs, input_ids
 from headrace.batches.layout import Layout
 from headrace.batches.positions import start_positions
 from headrace.batches.working_copy import discard
-from headrace.change.carrying import CarriedTask, Carrier
 from headrace.change.comparison import compare
 from headrace.change.copying import Convert, Copy, converter, copied_pages, copy_of, range_of
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.task_records import CarriedTask, Carrier
 from headrace.change.verdicts import Comparison, Options
 from headrace.config import StreamsConfig
 from headrace.errors import BatchError, IncompatibleTopologyError, UnknownTopicError
