@@ -89,9 +89,9 @@ def group_offsets(log: KafkaLog, group: str, targets: Iterable[TopicPartition]) 
     """Returns what a consumer group has committed."""
     # Imported here: only those who ask for it have its client.
     from confluent_kafka import Consumer
-    from confluent_kafka import TopicPartition as Place
+    from confluent_kafka import TopicPartition as KafkaTopicPartition
 
     consumer = Consumer({"bootstrap.servers": log.bootstrap_servers, "group.id": group})
-    found = consumer.committed([Place(*target) for target in targets], 10)
+    found = consumer.committed([KafkaTopicPartition(*target) for target in targets], 10)
     consumer.close()
     return {(place.topic, place.partition): place.offset for place in found}

@@ -24,7 +24,7 @@ from headrace.state.engines.engine import Engine
 from headrace.state.engines.memory import MemoryEngine
 from headrace.state.engines.overlay import OverlayEngine
 from headrace.state.stores.segmented import SegmentedStore
-from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal, TaskRecord, Written
+from headrace.topics.journal import EdgeBlob, Receipt, TaskCommitState, TaskJournal, TaskRecord, Written
 from headrace.topics.log import Offsets, Output, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class LiveTask:
         application: Application,
         place: TaskPlace,
         journal: TaskJournal,
-        head: TaskHead,
+        head: TaskCommitState,
         tables: Mapping[str, Any],
         *,
         clock_ms: int,

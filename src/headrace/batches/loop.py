@@ -130,7 +130,7 @@ def wait_for_input(log: TopicLog, members: Iterable[Member], longest_s: float = 
         time.sleep(longest_s)
 
 
-class OwnLoop:
+class SingleLoop:
     """The loop of one application, on an executor of its own."""
 
     def __init__(self, executor: Executor, log: TopicLog) -> None:

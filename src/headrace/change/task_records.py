@@ -54,7 +54,7 @@ class _Memory:
         return pack_memory(remembered, self.clocks, self.samples)
 
 
-class Carrier:
+class TaskRecordMigration:
     """Makes the records of new tasks from those that former tasks have committed last."""
 
     def __init__(

@@ -23,7 +23,7 @@ from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.log import Headers, Raw
 
 if TYPE_CHECKING:
-    from headrace.runtime.error_handling import Faults
+    from headrace.runtime.error_handling import ErrorHandling
 
 
 class Host(Protocol):
@@ -95,7 +95,7 @@ class TaskState:
         "wall_punctuations",
     )
 
-    faults: Faults
+    faults: ErrorHandling
 
     def __init__(
         self,

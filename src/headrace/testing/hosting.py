@@ -257,7 +257,7 @@ class LocalHost:
             yield
         except Exception:
             for task in self._tasks:
-                for topic, letters in task.take_last_letters():
+                for topic, letters in task.take_failure_dead_letters():
                     self._written(topic, self._with_partitions(topic, letters))
             raise
 

@@ -29,11 +29,11 @@ def pull(statement: SelectQuery, context: QueryContext) -> PullResult:
         of_stream = StreamQuery(query, context)
         result = PullResult(query_id, of_stream.schema, iter(()))
 
-        def told() -> Iterator[ResultRow]:
+        def rows_then_message() -> Iterator[ResultRow]:
             yield from of_stream.rows()
             result.final_message = of_stream.final_message
 
-        result.rows = told()
+        result.rows = rows_then_message()
         return result
     except SqlError as error:
         if error.statement is None:
