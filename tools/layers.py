@@ -82,12 +82,12 @@ HOMES = {
     "msgspec": (
         "serdes",
         "topics",
-        "runtime.memory",
+        "runtime.task_memory",
         "batches",
         "change.seeding",
         "spark",
         "sql.formats",
-        "sql.planning.running.row_serde",
+        "sql.planning.record_functions.row_serde",
     ),
     "sortedcontainers": ("state",),
     # Named for type checkers only, which bring it along.

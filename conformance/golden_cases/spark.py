@@ -10,7 +10,7 @@ from golden_cases.case import Case
 from golden_cases.drive import Observed, innermost, java_name, rows, store_nodes
 from golden_cases.effects import EffectFile
 from headrace import StreamsConfig, Topology
-from headrace.app.scripted.hosted import Hosted, Step
+from headrace.app.scripted_runs.hosted import Hosted, Step
 from headrace.topics.log import Raw
 from spark_host.run import Hosting
 

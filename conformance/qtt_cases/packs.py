@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from headrace.app.scripted.hosted import Hosted, Step
+from headrace.app.scripted_runs.hosted import Hosted, Step
 from headrace.errors import StreamsError
 from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.topics.log import Output

@@ -9,8 +9,8 @@ from random import Random
 from time import perf_counter
 
 from headrace import StreamsConfig
-from headrace.app.scripted.hosted import Hosted
-from headrace.app.scripted.running import HostedPrograms
+from headrace.app.scripted_runs.hosted import Hosted
+from headrace.app.scripted_runs.running import HostedPrograms
 from headrace.batches.application import Application
 from headrace.batches.executor import Executor, LocalExecutor
 from headrace.batches.plan import Plan

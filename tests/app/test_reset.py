@@ -21,7 +21,7 @@ from headrace.batches.reports import BatchReport
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, LockError
 from headrace.topics.embedded import EmbeddedLog
-from headrace.views.membership import Member, Roster
+from headrace.views.membership import Member, MembershipTable
 from headrace.views.metadata import HostInfo
 from tests.app.kit import END, SOON, Engines, FakeEngine, application, config, counting
 
@@ -68,7 +68,7 @@ def test_clean_up_deletes_what_a_run_has_left_but_neither_lock_nor_log(place: Pa
     run_once(place)
     assert traces(config(place)) == ALL
     with EmbeddedLog(place / "log", sync="none") as log:
-        Roster("app", log).announce(VIEW)
+        MembershipTable("app", log).announce(VIEW)
     application(place, Engines()).clean_up()
     assert traces(config(place)) == []
     assert sorted(path.name for path in (place / "app").iterdir()) == ["lock", "spark.log"]
@@ -82,7 +82,7 @@ def test_clean_up_leaves_a_topic_alone_that_is_only_called_like_that_of_views(pl
     topology = counting(source="app-views") if value == VIEW.pack() else counting()
     with EmbeddedLog(place / "log", sync="none") as log:
         log.create_topic("app-views", configs={"cleanup.policy": "compact"})
-        Roster("app", log).announce(VIEW)
+        MembershipTable("app", log).announce(VIEW)
         log.append("app-views", [(0, 0, b"view-2", value, ())])
     Streams(topology, config(place), engine=Engines()).clean_up()
     assert traces(config(place)) == ["topic app-views"]
@@ -90,8 +90,8 @@ def test_clean_up_leaves_a_topic_alone_that_is_only_called_like_that_of_views(pl
 
 def test_clean_up_deletes_the_topic_of_views_that_have_all_said_goodbye(place: Path) -> None:
     with EmbeddedLog(place / "log", sync="none") as log:
-        Roster("app", log).announce(VIEW)
-        Roster("app", log).leave(VIEW.id, 1)
+        MembershipTable("app", log).announce(VIEW)
+        MembershipTable("app", log).leave(VIEW.id, 1)
     application(place, Engines()).clean_up()
     assert traces(config(place)) == []
 

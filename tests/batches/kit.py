@@ -9,13 +9,13 @@ from typing import Any
 
 from headrace import EmbeddedLog, Materialized, Serdes, StreamsBuilder, StreamsConfig
 from headrace.app.topics import external_partitions, internal_topics, make_internal
+from headrace.batches.application_run import ApplicationRun
 from headrace.batches.executor import LocalExecutor
 from headrace.batches.layout import Layout
 from headrace.batches.live_task import LiveTask
 from headrace.batches.plan import Plan
 from headrace.batches.planner import Planner
 from headrace.batches.reports import BatchReport, Outcome
-from headrace.batches.run import ApplicationRun
 from headrace.batches.task_runner import TaskRunner
 from headrace.topics.journal import DurableLog
 from tests.json_records import json_outputs

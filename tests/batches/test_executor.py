@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from headrace import Materialized, Serdes, StreamsBuilder
+from headrace.batches.application_run import ApplicationRun
 from headrace.batches.executor import LocalExecutor
 from headrace.batches.loop import Member, tick
 from headrace.batches.plan import Plan
 from headrace.batches.reports import BatchReport
-from headrace.batches.run import ApplicationRun
 from headrace.batches.shared_loop import SharedLoop
 from headrace.errors import ProcessingError, StreamsError
 from tests.app.kit import SOON

@@ -24,10 +24,10 @@ from headrace import (
 )
 from headrace.app.engine import local_engine
 from headrace.batches import engine as engines
-from headrace.batches.batch_thread import Commits
+from headrace.batches.batch_thread import CommitGuard
 from headrace.batches.engine import BatchEngine
 from headrace.batches.executor import LocalExecutor
-from headrace.batches.loop import Loop, OwnLoop
+from headrace.batches.loop import Loop, SingleLoop
 from headrace.batches.reports import TaskReport
 from headrace.serdes import StringSerde
 from headrace.topics.embedded.journal import EmbeddedTaskJournal
@@ -207,7 +207,7 @@ def test_listener_that_cancels_does_not_wait_for_itself(log: EmbeddedLog, tmp_pa
 
 
 def test_thread_that_has_done_its_work_is_not_interrupted() -> None:
-    commits, going, failed = Commits(), threading.Event(), threading.Event()
+    commits, going, failed = CommitGuard(), threading.Event(), threading.Event()
 
     def spin() -> None:
         try:
@@ -219,7 +219,7 @@ def test_thread_that_has_done_its_work_is_not_interrupted() -> None:
     thread = threading.Thread(target=spin)
     thread.start()
     commits.close()
-    assert not commits.leave_behind(thread)
+    assert not commits.abandon(thread)
     going.set()
     thread.join(SOON)
     assert (commits.is_over, failed.is_set()) == (False, False)
@@ -267,7 +267,7 @@ def test_engine_that_is_cancelled_while_its_executor_starts_ends(log: EmbeddedLo
     def slowly(*_: object) -> Iterator[Loop]:
         opening.set()
         opened.wait()
-        yield OwnLoop(LocalExecutor(), log)
+        yield SingleLoop(LocalExecutor(), log)
 
     builder = StreamsBuilder()
     builder.stream("in").to("out")

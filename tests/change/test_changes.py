@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace.change.evolving import apply_evolution, plan_evolution
+from headrace.change.topology_change import apply_evolution, plan_evolution
 from headrace.change.verdicts import Options
 from headrace.errors import IncompatibleTopologyError
 from headrace.topics.journal import DurableLog

@@ -19,10 +19,10 @@ from headrace import (
     StreamsConfig,
     TimeWindows,
 )
-from headrace.change.evolving import Evolution, apply_evolution, plan_evolution
+from headrace.change.topology_change import Evolution, apply_evolution, plan_evolution
 from headrace.change.verdicts import Options
 from headrace.errors import BatchError, IncompatibleTopologyError, ProcessorStateError, TopologyError
-from headrace.runtime.memory import unpack_memory
+from headrace.runtime.task_memory import unpack_memory
 from headrace.topics.journal import DurableLog
 from headrace.topology.outline import Outline
 from tests.change.cases import (
@@ -168,7 +168,7 @@ def test_an_unfinished_change_is_finished_only_as_it_was_begun(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("headrace.change.evolving._commit", die)
+        patch.setattr("headrace.change.topology_change._commit", die)
         with pytest.raises(KeyboardInterrupt):
             apply_evolution(begun, log, "headrace plan-change shop:build --apply")
     other = plan_evolution(begun.topology, begun.config, log, Options())

@@ -10,7 +10,7 @@ import pytest
 
 from headrace import Materialized, Migration, Serdes, StreamsBuilder
 from headrace.app.description import Description
-from headrace.change.evolving import apply_evolution, plan_evolution
+from headrace.change.topology_change import apply_evolution, plan_evolution
 from headrace.change.verdicts import Options
 from headrace.errors import BatchError
 from headrace.topics.embedded import EmbeddedLog

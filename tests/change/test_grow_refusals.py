@@ -13,7 +13,7 @@ import pytest
 from headrace import Grouped, Materialized, Processor, Record, Stores, Streams, StreamsBuilder, TimeWindows
 from headrace.app.description import Description
 from headrace.app.engine import local_engine
-from headrace.app.opening import Opened
+from headrace.app.opening import ApplicationResources
 from headrace.batches import planner
 from headrace.batches.change_plan import ChangePlan
 from headrace.change.grow import grow_application
@@ -219,7 +219,7 @@ def test_application_that_has_committed_nothing(log: DurableLog, tmp_path: Path)
     log.create_topic("in", partitions=2)
     program = Program(log, tmp_path, counting)
     # It was started, and died before its first batch.
-    Opened.by(program.topology, program.config, log).close()
+    ApplicationResources.by(program.topology, program.config, log).close()
     grown(program, **{"in": 4})
     write(log, "in", [(f"k{number}", 1, 1_000) for number in range(10)])
     program.run()

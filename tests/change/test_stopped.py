@@ -15,7 +15,7 @@ from headrace.batches.change_plan import ChangePlan
 from headrace.change.changelog_rows import latest_rows, read_pages
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
 from headrace.errors import BatchError, LockError
-from headrace.topics.journal import DurableLog, TaskHead
+from headrace.topics.journal import DurableLog, TaskCommitState
 from headrace.topics.log import Output
 from tests.change.kit import Program, read_by_key, write
 
@@ -52,7 +52,7 @@ def commit_tasks(app: StoppedApplication, *tasks: str) -> list[bool]:
     def update(task: str) -> bool:
         target = (CHANGELOG, int(task[2:]))
 
-        def change(head: TaskHead) -> TaskUpdate:
+        def change(head: TaskCommitState) -> TaskUpdate:
             assert head.record is not None
 
             def rewritten() -> Iterator[tuple[str, list[Output]]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace import Materialized, Migration, Serdes, StreamsBuilder
-from headrace.change.evolving import apply_evolution, plan_evolution
+from headrace.change.topology_change import apply_evolution, plan_evolution
 from headrace.change.verdicts import Options
 from headrace.topics.journal import DurableLog
 from headrace.views import QueryableStoreTypes, StoreQueryParameters

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.app.lock import lock_directory
 from headrace.topics.embedded import EmbeddedLog
-from headrace.views.membership import Member, Roster
+from headrace.views.membership import Member, MembershipTable
 from headrace.views.metadata import HostInfo
 from tests.cli.conftest import Command
 
@@ -40,9 +40,9 @@ def test_reset_forgets_everything_but_the_topics(headrace: Command, log: Embedde
 
 
 def test_what_views_have_left_goes_too(headrace: Command, log: EmbeddedLog, application: Path) -> None:
-    Roster("shop", log).announce(VIEW)
+    MembershipTable("shop", log).announce(VIEW)
     # Another application's, and a topic of the user's that only sounds like it.
-    Roster("shop-eu", log).announce(VIEW)
+    MembershipTable("shop-eu", log).announce(VIEW)
     log.create_topic("shop-page-views", configs={"cleanup.policy": "compact"})
     (application / "views" / "one").mkdir(parents=True)
     assert "shop-totals-changelog, shop-views\n" in headrace("reset", "shop", "--dry-run").out

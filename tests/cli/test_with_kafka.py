@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from headrace.topics.kafka import KafkaLog, administration
-from headrace.views.membership import Member, Roster
+from headrace.views.membership import Member, MembershipTable
 from headrace.views.metadata import HostInfo
 from tests.cli.conftest import Command, Done
 from tests.secured_listener import PASSWORD, SecuredListener
@@ -88,7 +88,7 @@ def test_application_runs_shows_its_state_and_is_reset(on_kafka: Command, kafka:
 
 
 def test_reset_empties_what_views_have_left(on_kafka: Command, kafka: KafkaLog) -> None:
-    Roster("app", kafka).announce(Member("view-1", HostInfo("localhost", 8080), 0, {}))
+    MembershipTable("app", kafka).announce(Member("view-1", HostInfo("localhost", 8080), 0, {}))
     kafka.create_topic("in")
     kafka.open_journal("app", []).commit(0, [], {("in", 0): 0})
     on_kafka("reset", "app", "--yes")

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import ConfigSource  # type: ignore[attr-defined]  # the package does not list it
 
 from tests.simulation.broker import ABORTED, COMMITTED, Broker, Entry, Message, RefusedError
@@ -352,12 +352,12 @@ class Consumer(_Client):
         self._position = 0
         self._told_at = -1
 
-    def assign(self, places: Sequence[Place]) -> None:
+    def assign(self, places: Sequence[KafkaTopicPartition]) -> None:
         (place,) = places
         self._target, self._position = (place.topic, place.partition), place.offset
         self._told_at = -1
 
-    def seek(self, place: Place) -> None:
+    def seek(self, place: KafkaTopicPartition) -> None:
         self._position, self._told_at = place.offset, -1
 
     def consume(self, count: int = 1, timeout: float = -1) -> list[Delivered]:
@@ -494,13 +494,13 @@ class AdminClient(_Client):
         }
 
     def list_offsets(
-        self, specs: Mapping[Place, Any], isolation_level: Any = None, request_timeout: float = 30.0
-    ) -> dict[Place, Done]:
+        self, specs: Mapping[KafkaTopicPartition, Any], isolation_level: Any = None, request_timeout: float = 30.0
+    ) -> dict[KafkaTopicPartition, Done]:
         committed = isolation_level == IsolationLevel.READ_COMMITTED
         what = f"offsets of {', '.join(sorted({place.topic for place in specs}))}"
 
-        def look() -> dict[Place, Done]:
-            found: dict[Place, Done] = {}
+        def look() -> dict[KafkaTopicPartition, Done]:
+            found: dict[KafkaTopicPartition, Done] = {}
             for place, spec in specs.items():
                 try:
                     partition = self._broker.partition((place.topic, place.partition))
@@ -527,7 +527,9 @@ class AdminClient(_Client):
         first = next((entry for entry in entries if entry.timestamp_ms >= wanted), None)
         return (-1, -1) if first is None else (first.offset, first.timestamp_ms)
 
-    def delete_records(self, places: Sequence[Place], request_timeout: float = 30.0) -> dict[Place, Done]:
+    def delete_records(
+        self, places: Sequence[KafkaTopicPartition], request_timeout: float = 30.0
+    ) -> dict[KafkaTopicPartition, Done]:
         return {
             place: self._future(
                 lambda place=place: self._broker.delete_records(  # type: ignore[misc]

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.batches.application import Application
+from headrace.batches.application_run import ApplicationRun
 from headrace.batches.executor import as_failure
 from headrace.batches.layout import Layout, TaskPlace
-from headrace.batches.loop import Member, OwnLoop
+from headrace.batches.loop import Member, SingleLoop
 from headrace.batches.plan import Plan
 from headrace.batches.reports import Outcome, TaskReport, TaskResult
-from headrace.batches.run import ApplicationRun
 from headrace.batches.task_runner import TaskRunner, has_work
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError
@@ -328,7 +328,7 @@ class Driver:
             self._on_started(run.application.incarnation)
             member = Member(run, self._tell, is_stopping=lambda: self.is_stopping)
             try:
-                OwnLoop(executor, log).run(member)
+                SingleLoop(executor, log).run(member)
             finally:
                 run.close()
             if member.failure is not None:

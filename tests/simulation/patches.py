@@ -17,12 +17,12 @@ from headrace.topics.kafka import (
     clients,
     history,
     history_reader,
+    journal_maintenance,
     kafka_log,
     progress_topics,
-    transactions,
-    upkeep,
+    transactional_producers,
 )
-from headrace.topics.kafka import writing as kafka_writing
+from headrace.topics.kafka import plain_append as kafka_append
 from headrace.topics.kafka.administration import Administration
 from tests.simulation import client, disk, threads
 from tests.simulation.threads import World
@@ -53,14 +53,14 @@ def install() -> None:
     _replace(history_reader, KnownHistory=lambda: history.KnownHistory(lock=threads.Lock()))  # type: ignore[arg-type]
     _replace(history, socket=SimpleNamespace(gethostname=lambda: "host"), os=SimpleNamespace(getpid=_process))
     _replace(progress_topics, ThreadPoolExecutor=threads.ThreadPoolExecutor)
-    _replace(transactions, ThreadPoolExecutor=threads.ThreadPoolExecutor)
+    _replace(transactional_producers, ThreadPoolExecutor=threads.ThreadPoolExecutor)
     _replace(working_copy, os=disk.Os, shutil=disk.Shutil, open_store=disk.open_store, token_hex=_token_hex)
     # Folders are there when something is in them.
     _replace(working_copy, make_directories=lambda _path: None)
     _replace(live_task, token_hex=_token_hex)
     _replace(staging, token_hex=_token_hex)
     seeded = SimpleNamespace(randrange=lambda below: World.scheduler.rng.randrange(below))
-    for module in (kafka_writing, embedded_log):
+    for module in (kafka_append, embedded_log):
         assert module.random is random
         _replace(module, random=seeded)
     Administration.truncate = _truncate  # type: ignore[method-assign]
@@ -69,7 +69,7 @@ def install() -> None:
     _replace(planner, _PURGE_EVERY=0.7)
     # Who waits for input looks less often: looking is most of what there is to do.
     _replace(kafka_log, _POLL_FIRST_S=0.04, _POLL_LAST_S=0.1)
-    _replace(upkeep, GROUP_EVERY_S=0.5, CUT_EVERY_S=0.7)
+    _replace(journal_maintenance, GROUP_EVERY_S=0.5, CUT_EVERY_S=0.7)
     _replace(restore, _AT_ONCE=4)
     _replace(staging, INLINE_BYTES=300)
 

@@ -22,8 +22,8 @@ from headrace.batches.working_copy import Applied, WorkingCopy
 from headrace.topics.embedded import committing
 from headrace.topics.embedded import journal as embedded_journal
 from headrace.topics.embedded.staging import StagingArea
-from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal, TaskRecord, Written
-from headrace.topics.kafka import journal, resetting, task_journal, transactions, upkeep
+from headrace.topics.journal import EdgeBlob, Receipt, TaskCommitState, TaskJournal, TaskRecord, Written
+from headrace.topics.kafka import journal, journal_maintenance, resetting, task_transaction, transactional_producers
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.history import BATCH, PLAN, RESET, History
 from headrace.topics.kafka.history_reader import read_history
@@ -31,8 +31,8 @@ from headrace.topics.kafka.journal import KafkaJournal
 from headrace.topics.kafka.kafka_log import KafkaLog
 from headrace.topics.kafka.producing import Delivery, flush
 from headrace.topics.kafka.progress_topics import ensure_place
-from headrace.topics.kafka.task_journal import KafkaTaskJournal
-from headrace.topics.kafka.transactions import init_producer
+from headrace.topics.kafka.task_transaction import KafkaTaskJournal
+from headrace.topics.kafka.transactional_producers import init_producer
 from headrace.topics.log import Offsets, TopicLog, TopicPartition
 from tests.simulation.disk import DiskEnvironment
 from tests.simulation.threads import World
@@ -98,9 +98,9 @@ def _shared_ends(self: KafkaTaskJournal, targets: Sequence[TopicPartition]) -> O
 
 _SHARED = (
     (journal, {"task_place": _shared_place}),
-    (task_journal, {"task_place": _shared_place}),
-    (transactions, {"task_place": _shared_place}),
-    (upkeep, {"task_place": _shared_place, "CUT_EVERY_S": 1e9}),
+    (task_transaction, {"task_place": _shared_place}),
+    (transactional_producers, {"task_place": _shared_place}),
+    (journal_maintenance, {"task_place": _shared_place, "CUT_EVERY_S": 1e9}),
     (
         KafkaTaskJournal,
         {"_write_record": _named_record, "_last_record": _named_last_record, "_final_ends": _shared_ends},
@@ -111,7 +111,7 @@ _SHARED = (
 # 2: order on opening.
 
 
-def _open_record_first(self: KafkaTaskJournal) -> TaskHead:
+def _open_record_first(self: KafkaTaskJournal) -> TaskCommitState:
     self.close()
     ensure_place(self._administration, self._place)
     ends = self._final_ends([self._place, *self._changelogs])
@@ -119,7 +119,7 @@ def _open_record_first(self: KafkaTaskJournal) -> TaskHead:
     with self._telling("opening"):
         self._producer = init_producer(self._clients, self._application, self._task)
     self._check_newest()
-    return TaskHead(record, ends)
+    return TaskCommitState(record, ends)
 
 
 # 3: commit, then emit.
@@ -162,7 +162,7 @@ _own_handed_on = TaskRunner._handed_on
 
 
 def _run_again(
-    self: TaskRunner, place: TaskPlace, plan: Plan, head: TaskHead, journal: TaskJournal
+    self: TaskRunner, place: TaskPlace, plan: Plan, head: TaskCommitState, journal: TaskJournal
 ) -> TaskResult | None:
     if head.record is not None and head.record.batch_id == plan.batch_id:
         return None
@@ -170,7 +170,7 @@ def _run_again(
 
 
 def _handed_on_if_the_driver_said_so(
-    self: TaskRunner, place: TaskPlace, plan: Plan, head: TaskHead, journal: TaskJournal
+    self: TaskRunner, place: TaskPlace, plan: Plan, head: TaskCommitState, journal: TaskJournal
 ) -> TaskResult | None:
     if place.name not in World.decided:
         return None
@@ -286,7 +286,7 @@ def _nothing(*_arguments: Any, **_names: Any) -> None:
 _own_parts = restore._parts
 
 
-def _parts_to_the_end(layout: Layout, place: TaskPlace, head: TaskHead | None, log: TopicLog) -> list[Any]:
+def _parts_to_the_end(layout: Layout, place: TaskPlace, head: TaskCommitState | None, log: TopicLog) -> list[Any]:
     parts = _own_parts(layout, place, head, log)
     read = [part.target for part in parts if part.store not in layout.changelogs]
     if head is None or head.record is None or not read:

@@ -30,7 +30,7 @@ from headrace import (
     TimeWindows,
     Topology,
 )
-from headrace.app.scripted.hosted import Step
+from headrace.app.scripted_runs.hosted import Step
 from headrace.topics.log import Output
 
 STRING = Serdes.string()

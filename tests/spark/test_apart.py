@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from headrace import StreamsBuilder, StreamsConfig
+from headrace.batches.application_run import ApplicationRun
 from headrace.batches.executor import Executor
-from headrace.batches.run import ApplicationRun
 from headrace.spark.executor import SparkExecutor
 from tests.app.kit import SOON
 from tests.batches.kit import Bench

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace import TopologyTestDriver
-from headrace.app.scripted.hosted import Hosted
+from headrace.app.scripted_runs.hosted import Hosted
 from headrace.runtime.task import Task
 from headrace.topics.log import Headers, TopicPartition
 from spark_host.run import Hosting

@@ -18,7 +18,7 @@ from headrace.private_directory import make_private, own_temporary_directory
 from headrace.spark import level
 from headrace.spark.affinity import read_note
 from headrace.spark.jobs import Sent
-from headrace.spark.level import Planned, SlotWork, StandbyWork, Work, Worker, hand_over_work, slot_key, standby_key
+from headrace.spark.level import PlanMessage, SlotWork, StandbyWork, Work, Worker, hand_over_work, slot_key, standby_key
 from headrace.spark.payload import Payload
 from headrace.spark.standby_job import _StandbyStage
 from tests.app.kit import SOON
@@ -123,7 +123,7 @@ def test_a_slot_that_comes_is_run_by_the_worker_with_its_copy(driver: tuple[Benc
     bench.write("in", ("k1", 1, 100))
     plan = active.plan_work()
     assert plan is not None
-    planned = [Planned(active.application_run.key, machine.digest, plan)]
+    planned = [PlanMessage(active.application_run.key, machine.digest, plan)]
     work = SlotWork(msgspec.json.encode(planned).decode(), slot_key(0), 0, 1, 0, 1, 0, [])
     answer = machine.hand_over(first, slot_key(0), work)
     assert answer is not None

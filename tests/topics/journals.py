@@ -76,7 +76,7 @@ def open_transaction(log: KafkaLog, task: str, topic: str, records: Sequence[Out
     """Writes records in a transaction of a task, and leaves it open, as a process does that is killed."""
     # Imported here: only those who ask for it have its client.
     from headrace.topics.kafka.producing import Delivery, flush, produce
-    from headrace.topics.kafka.transactions import init_producer
+    from headrace.topics.kafka.transactional_producers import init_producer
 
     producer, delivery = init_producer(log._clients, "app", task), Delivery()
     producer.begin_transaction()
@@ -89,9 +89,9 @@ def group_offsets(log: KafkaLog, group: str, targets: Iterable[TopicPartition]) 
     """Returns what a consumer group has committed."""
     # Imported here: only those who ask for it have its client.
     from confluent_kafka import Consumer
-    from confluent_kafka import TopicPartition as Place
+    from confluent_kafka import TopicPartition as KafkaTopicPartition
 
     consumer = Consumer({"bootstrap.servers": log.bootstrap_servers, "group.id": group})
-    found = consumer.committed([Place(*target) for target in targets], 10)
+    found = consumer.committed([KafkaTopicPartition(*target) for target in targets], 10)
     consumer.close()
     return {(place.topic, place.partition): place.offset for place in found}

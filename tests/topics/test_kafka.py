@@ -18,7 +18,7 @@ import headrace
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, RetriableError, TopicError
 from headrace.topics.consumer_group import GroupOffset
-from headrace.topics.kafka import KafkaLog, administration, consumer_groups, times
+from headrace.topics.kafka import KafkaLog, administration, consumer_groups, time_lookup
 from headrace.topics.kafka.explaining import explain
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import Output
@@ -58,7 +58,7 @@ def test_time_in_the_far_future_is_refused_by_the_broker(kafka: KafkaLog) -> Non
 
 
 def test_latest_time_of_a_long_range_is_asked_for(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(times, "READ", 1)
+    monkeypatch.setattr(time_lookup, "READ", 1)
     kafka.create_topic("t")
     found = [100_000, 300_000, 200_000, 200_000, 500_000, 400_000, 600_000, 350_000]
     kafka.append("t", [record("k", "v", time_ms) for time_ms in found])

@@ -26,7 +26,7 @@ import sys
 from headrace.errors import FencedError, RetriableError
 from headrace.topics.journal import EdgeBlob, TaskRecord
 from headrace.topics.kafka import KafkaLog
-from headrace.topics.kafka.task_journal import KafkaTaskJournal
+from headrace.topics.kafka.task_transaction import KafkaTaskJournal
 
 servers, incarnation, point = sys.argv[1:]
 

@@ -20,11 +20,11 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from headrace.errors import BatchError, FencedError, LogError, RetriableError, TopicError
 from headrace.topics.journal import EdgeBlob, TaskRecord, TaskStatus
-from headrace.topics.kafka import KafkaLog, administration, task_journal, upkeep
+from headrace.topics.kafka import KafkaLog, administration, journal_maintenance, task_transaction
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.history import BATCH, PLAN, RESET, Batch, Plan, entry_key
 from headrace.topics.kafka.journal import KafkaJournal, _encode
-from headrace.topics.kafka.task_journal import KafkaTaskJournal
+from headrace.topics.kafka.task_transaction import KafkaTaskJournal
 from headrace.topics.log import TopicPartition
 from tests.topics.journals import group_offsets, open_transaction, outputs, run_batch, run_task, task_record, values
 from tests.topics.kit import everything, record
@@ -430,8 +430,8 @@ def test_topic_of_tasks_grows_with_its_tasks(kafka: KafkaLog) -> None:
 
 
 def test_what_nobody_needs_any_more_is_cut_off(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "CUT_EVERY_S", 0.0)
-    monkeypatch.setattr(upkeep, "GROUP_EVERY_S", 0.01)
+    monkeypatch.setattr(journal_maintenance, "CUT_EVERY_S", 0.0)
+    monkeypatch.setattr(journal_maintenance, "GROUP_EVERY_S", 0.01)
     journal = kafka.open_journal("app", TASKS)
     for batch in range(5):
         journal.begin(batch, b"plan")
@@ -454,7 +454,7 @@ def test_what_nobody_needs_any_more_is_cut_off(kafka: KafkaLog, monkeypatch: pyt
 def test_offsets_of_the_group_follow_for_tools_and_decide_nothing(
     kafka: KafkaLog, other: KafkaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "GROUP_EVERY_S", 0.01)
+    monkeypatch.setattr(journal_maintenance, "GROUP_EVERY_S", 0.01)
     kafka.create_topic("in", partitions=2)
     journal = kafka.open_journal("app", TASKS)
     run_batch(kafka, journal, 0, positions={("in", 0): 5})
@@ -523,7 +523,7 @@ def test_task_whose_records_the_client_has_purged_was_fenced(kafka: KafkaLog, mo
     def purged(*_: Any) -> None:
         raise KafkaException(KafkaError(KafkaError._PURGE_QUEUE))
 
-    monkeypatch.setattr(task_journal, "flush", purged)
+    monkeypatch.setattr(task_transaction, "flush", purged)
     with pytest.raises(RetriableError, match="another attempt at the task has taken over"):
         part.commit(task_record(0), [("out", outputs("x"))], [edge("1_0", 0, b"blob")])
 

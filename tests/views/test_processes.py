@@ -13,7 +13,7 @@ from typing import Any
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.partitioner import partition_for
 from headrace.views import Position
-from headrace.views.membership import Member, Roster, active_keeper
+from headrace.views.membership import Member, MembershipTable, active_keeper
 from tests.views.counting import build
 from tests.views.kit import Place
 from tests.views.line_server import Client
@@ -32,7 +32,7 @@ class Routes:
 
     def __init__(self, directory: Path, standbys: int) -> None:
         self._log = EmbeddedLog(directory / "log", sync="none")
-        self._roster = Roster("app", self._log)
+        self._roster = MembershipTable("app", self._log)
         self._standbys = standbys
         self._clients: dict[Any, Client] = {}
 

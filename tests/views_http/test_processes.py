@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from headrace.topics.partitioner import partition_for
-from headrace.views.membership import Member, Roster, active_keeper
+from headrace.views.membership import Member, MembershipTable, active_keeper
 from tests.views.counting import build
 from tests.views.kit import SOON, Place
 from tests.views.processes import Processes, wait_until
@@ -32,7 +32,7 @@ class Pair:
             with self.place.streams(build) as streams:
                 bound = self.place.write("in", [(key, each, 1000) for each, key in enumerate(KEYS)])
                 assert streams._own_views.views().wait_for(bound.position, SOON)
-            self._roster = Roster("app", self.place.log)
+            self._roster = MembershipTable("app", self.place.log)
             for name in sorted(NAMES):
                 self.processes.start(name)
             outputs = [self.processes.output(name) for name in sorted(NAMES)]

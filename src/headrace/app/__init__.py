@@ -1,7 +1,7 @@
 """``Streams``, the handle of a running application: start, close, states, listeners, metrics, starting over.
 
 Start with ``streams`` (the handle), then ``opening`` (what happens before an engine runs) and ``engine`` (what an
-engine must be able to do). ``places`` says where everything is kept.
+engine must be able to do). ``directories`` says where everything is kept.
 """
 
 from headrace.app.streams import Streams

@@ -39,7 +39,7 @@ _FORMER_CHECKPOINT = "checkpoint"
 
 
 @dataclass(frozen=True)
-class Opened:
+class ApplicationResources:
     """Resources of a running application; closing it releases all of them."""
 
     log: DurableLog

@@ -31,7 +31,7 @@ ADDRESS = "http.json"
 _FAILURES = 20
 
 
-class Subject(Protocol):
+class ServedApplication(Protocol):
     """The application whose server it is."""
 
     @property
@@ -43,11 +43,15 @@ class Subject(Protocol):
     def metrics(self) -> Metrics: ...
 
 
-class Seen:
-    """An application as its server sees it; see ``Observed`` and ``Instance``."""
+class ApplicationView:
+    """An application as its server sees it; see ``MonitoredApplication`` and ``Instance``."""
 
     def __init__(
-        self, subject: Subject, own_views: OwnViews, state: Callable[[], tuple[str, int]], now_ms: Callable[[], int]
+        self,
+        subject: ServedApplication,
+        own_views: OwnViews,
+        state: Callable[[], tuple[str, int]],
+        now_ms: Callable[[], int],
     ) -> None:
         self._subject = subject
         self._own_views = own_views
@@ -117,10 +121,10 @@ class Seen:
         return ()
 
 
-class Serving:
+class ApplicationServer:
     """The server of one application, from its start to its end; without an address there is none."""
 
-    def __init__(self, seen: Seen, listen: str | None) -> None:
+    def __init__(self, seen: ApplicationView, listen: str | None) -> None:
         self.seen = seen
         self._listen = listen
         self._recorder: Recorder | None = None

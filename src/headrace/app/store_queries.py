@@ -16,7 +16,7 @@ from headrace.state.stores.read_only import ReadOnlyStore
 from headrace.topics.log import TopicLog
 from headrace.topics.partitioner import StreamPartitioner
 from headrace.topology.topology import Topology
-from headrace.views.membership import Member, Roster
+from headrace.views.membership import Member, MembershipTable
 from headrace.views.metadata import HostInfo, KeyQueryMetadata, LagInfo, StreamsMetadata
 from headrace.views.peer_authentication import PeerProof
 from headrace.views.queryable_store_types import QueryableStoreType, StoreQueryParameters
@@ -42,7 +42,7 @@ class OwnViews:
         self._lock = threading.Lock()
         self._place: tuple[TopicLog, Path] | None = None
         self._views: Views | None = None
-        self._roster: Roster | None = None
+        self._roster: MembershipTable | None = None
 
     def open(self, log: TopicLog, directory: Path) -> None:
         """The application has its log and its directory; nothing is made yet."""
@@ -102,7 +102,7 @@ class OwnViews:
                 return {}
             if self._roster is None:
                 proof = PeerProof.of(self._config.http_token)
-                self._roster = Roster(self._config.application_id, self._place[0], proof)
+                self._roster = MembershipTable(self._config.application_id, self._place[0], proof)
             self._roster.refresh()
             return self._roster.live(int(time.time() * 1000), Lease().length_ms)
 

@@ -17,10 +17,10 @@ from headrace.app.directories import open_log
 from headrace.app.engine import Batch, BatchListener, Engine, EngineFactory, spark_engine
 from headrace.app.failure_watch import failure_watch
 from headrace.app.latch import Latch
-from headrace.app.opening import Opened
+from headrace.app.opening import ApplicationResources
 from headrace.app.progress import state_word
 from headrace.app.reset import reset_application
-from headrace.app.serving import Seen, Serving
+from headrace.app.serving import ApplicationServer, ApplicationView
 from headrace.app.signals import closing_on_signals
 from headrace.app.start_line import start_line
 from headrace.app.store_queries import OwnViews, Queries
@@ -83,15 +83,15 @@ class Streams(Queries):
         self._alone = threading.Lock()
         self._engine_lock = threading.Lock()
         self._engine: Engine | None = None
-        self._opened: Opened | None = None
+        self._opened: ApplicationResources | None = None
         self._paused = False
         self._stopping = Latch()
         self._backoff = Backoff()
         self._started_ms: int | None = None
         client_id = self._config.client_id or self._config.application_id
         self._recording = Recording(client_id)
-        seen = Seen(self, self._own_views, lambda: (self.state.name, self._changes.since_ms), _now_ms)
-        self._serving = Serving(seen, http if http is not None else self._config.http_listen)
+        seen = ApplicationView(self, self._own_views, lambda: (self.state.name, self._changes.since_ms), _now_ms)
+        self._serving = ApplicationServer(seen, http if http is not None else self._config.http_listen)
         self._failures = 0
         self._failure: BaseException | None = None
 
@@ -165,7 +165,7 @@ class Streams(Queries):
             self._check_created("start()")
             make_engine = self._make_engine or spark_engine()
             self._serving.check()
-            self._opened = Opened.by(self._topology, self._config, self._log)
+            self._opened = ApplicationResources.by(self._topology, self._config, self._log)
             try:
                 self._launch(make_engine, self._opened, until_end=until_end)
             except BaseException:
@@ -174,7 +174,7 @@ class Streams(Queries):
                 raise
         return self
 
-    def _launch(self, make_engine: EngineFactory, opened: Opened, *, until_end: bool) -> None:
+    def _launch(self, make_engine: EngineFactory, opened: ApplicationResources, *, until_end: bool) -> None:
         engine = make_engine(
             self._topology,
             self._config,
@@ -202,7 +202,7 @@ class Streams(Queries):
             self._end(opened, error)
             raise
 
-    def _live(self, engine: Engine, opened: Opened, until_end: bool) -> None:  # noqa: FBT001 - a thread's target
+    def _live(self, engine: Engine, opened: ApplicationResources, until_end: bool) -> None:  # noqa: FBT001 - a thread's target
         failure: BaseException | None = None
         try:
             while not self._stopping.is_set:
@@ -248,7 +248,7 @@ class Streams(Queries):
         self._stopping.wait(seconds)
         return True
 
-    def _end(self, opened: Opened, failure: BaseException | None) -> None:
+    def _end(self, opened: ApplicationResources, failure: BaseException | None) -> None:
         self._failure = failure
         failure_watch.remove(opened.directory)
         self._tell_restores(self._restores.suspend())

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from headrace.runtime.collector_pause import end_pauses_of
+from headrace.runtime.gc_pause import end_pauses_of
 
 logger = logging.getLogger(__name__)
 
@@ -21,11 +21,11 @@ _COMMIT_SECONDS = 5.0
 """How long a commit is waited for by who wants to leave its thread behind."""
 
 
-class LeftBehind(BaseException):
+class Abandoned(BaseException):
     """Raised in a thread whose work nobody waits for any more."""
 
 
-class Commits:
+class CommitGuard:
     """Either a batch is committed, or its thread is left behind: never both."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Commits:
         """Called before anything that others can see: a function may have caught what was raised in it."""
         with self._changed:
             if self.is_over:
-                raise LeftBehind
+                raise Abandoned
 
     def begin(self) -> None:
         """Called when a batch has run; from here to ``end`` nobody is left behind."""
@@ -67,7 +67,7 @@ class Commits:
             self._has_ended = True
             self._changed.notify_all()
 
-    def leave_behind(self, thread: threading.Thread) -> bool:
+    def abandon(self, thread: threading.Thread) -> bool:
         """Lets nothing more be committed. A loop in Python ends by this; a call that blocks goes on, unheard.
 
         False says that the thread is not left behind, since it is at its end, or a commit takes long.
@@ -83,44 +83,44 @@ class Commits:
                 return False
             self.is_over = True
             if thread.ident is not None:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(LeftBehind))
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(Abandoned))
         return True
 
 
 class BatchThread:
     """A thread that runs batches, and its end: by itself, or because nobody waits for it any more."""
 
-    def __init__(self, work: Callable[[Commits], None], name: str) -> None:
-        self._commits = Commits()
+    def __init__(self, work: Callable[[CommitGuard], None], name: str) -> None:
+        self._commits = CommitGuard()
         self._failure: BaseException | None = None
         self._over = threading.Event()
         # A daemon: a function that never returns must not keep the process alive.
         self._thread = threading.Thread(target=self._run, args=(work,), name=f"headrace-batches-{name}", daemon=True)
         self._thread.start()
 
-    def _run(self, work: Callable[[Commits], None]) -> None:
+    def _run(self, work: Callable[[CommitGuard], None]) -> None:
         try:
             try:
                 work(self._commits)
-            except LeftBehind:
+            except Abandoned:
                 raise
             except BaseException as error:
                 # The traceback of a failure that nobody will hear of would keep alive all that the batch had.
                 if not self._commits.is_over:
                     self._failure = error
             self._commits.close()
-        except LeftBehind:
+        except Abandoned:
             return
         self._over.set()
 
-    def leave_behind(self) -> None:
+    def abandon(self) -> None:
         """Makes ``wait`` return, and what the thread does from now on nobody's business; from any thread.
 
         A batch that is being committed is waited for, but not for long; from its own thread it is not waited for.
         """
         if self._over.is_set() or threading.current_thread() is self._thread:
             return
-        if self._commits.leave_behind(self._thread):
+        if self._commits.abandon(self._thread):
             self._failure = None
             end_pauses_of(self._thread)
             self._over.set()

@@ -30,10 +30,10 @@ from headrace.batches.bounded_rows import (
 )
 from headrace.batches.edges import FIRST_PARTITION
 from headrace.batches.live_task import unlogged_rows
-from headrace.runtime.collector_pause import collector_paused
-from headrace.runtime.memory import pack_memory, unpack_memory
+from headrace.runtime.gc_pause import collector_paused
 from headrace.runtime.punctuation import NEVER
 from headrace.runtime.task import Task
+from headrace.runtime.task_memory import pack_memory, unpack_memory
 from headrace.state import OverlayEngine
 from headrace.state.engines.changes import Changes
 from headrace.topics.log import Output, Raw, Topic

@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from headrace.batches.batch_thread import BatchThread, Commits, LeftBehind
+from headrace.batches.application_run import ApplicationRun
+from headrace.batches.batch_thread import Abandoned, BatchThread, CommitGuard
 from headrace.batches.executor import Executor
 from headrace.batches.inputs import check_deleted, check_inputs, ids_of, input_partitions, named_inputs
 from headrace.batches.layout import Layout
-from headrace.batches.loop import Loop, Member, OwnLoop
+from headrace.batches.loop import Loop, Member, SingleLoop
 from headrace.batches.planner import Planner
 from headrace.batches.reports import BatchReport, TaskReport
-from headrace.batches.run import ApplicationRun
 from headrace.config import StreamsConfig
 from headrace.errors import IncompatibleTopologyError, ProcessorStateError, UnknownTopicError
 from headrace.topics.embedded.housekeeping import Housekeeping
@@ -82,7 +82,7 @@ class BatchEngine:
             self._leave_behind(worker)
         worker.wait()
 
-    def _run(self, commits: Commits, *, until_end: bool) -> None:
+    def _run(self, commits: CommitGuard, *, until_end: bool) -> None:
         with self._open_loop(self._config, self._directory, commits.check) as loop:
             self._loop = loop
             try:
@@ -91,7 +91,7 @@ class BatchEngine:
             finally:
                 self._loop = None
 
-    def _run_layout(self, loop: Loop, commits: Commits, *, until_end: bool) -> bool:
+    def _run_layout(self, loop: Loop, commits: CommitGuard, *, until_end: bool) -> bool:
         """Returns whether the application is at its end; otherwise there are other topics to be read."""
         if self._stopping.is_set():
             return True
@@ -216,7 +216,7 @@ class BatchEngine:
             if not each.is_alive(0):
                 _left_behind.pop(directory, None)
         _left_behind[self._directory] = worker
-        worker.leave_behind()
+        worker.abandon()
 
     def stop(self) -> None:
         self._stopping.set()
@@ -245,10 +245,10 @@ def own_loop(executor: Executor, log: DurableLog) -> Iterator[Loop]:
     """The loop of an engine that has an executor for itself, and keeps the log tidy."""
     try:
         with Housekeeping(log):
-            yield OwnLoop(executor, log)
+            yield SingleLoop(executor, log)
     finally:
         try:
             executor.close()
-        except LeftBehind:
+        except Abandoned:
             # Raised once, in the middle of it: open files are given back all the same.
             executor.close()

@@ -14,7 +14,7 @@ from headrace.batches.layout import Layout
 from headrace.batches.task_host import TaskHost
 from headrace.batches.working_copy import boot_id
 from headrace.private_directory import make_directories
-from headrace.runtime.collector_pause import collector_paused
+from headrace.runtime.gc_pause import collector_paused
 from headrace.runtime.global_task import make_global_task
 from headrace.runtime.task import Task
 from headrace.state.engines.changes import Changes

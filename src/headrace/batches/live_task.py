@@ -17,14 +17,14 @@ from headrace.batches.restore import restore_task
 from headrace.batches.task_host import TaskHost
 from headrace.batches.working_copy import Applied, CopyTakenError
 from headrace.errors import ProcessorStateError
-from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.task import Task
+from headrace.runtime.task_memory import pack_memory, unpack_memory
 from headrace.state.engines.changes import Changes
 from headrace.state.engines.engine import Engine
 from headrace.state.engines.memory import MemoryEngine
 from headrace.state.engines.overlay import OverlayEngine
 from headrace.state.stores.segmented import SegmentedStore
-from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal, TaskRecord, Written
+from headrace.topics.journal import EdgeBlob, Receipt, TaskCommitState, TaskJournal, TaskRecord, Written
 from headrace.topics.log import Offsets, Output, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class LiveTask:
         application: Application,
         place: TaskPlace,
         journal: TaskJournal,
-        head: TaskHead,
+        head: TaskCommitState,
         tables: Mapping[str, Any],
         *,
         clock_ms: int,

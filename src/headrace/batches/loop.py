@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from typing import Protocol
 
+from headrace.batches.application_run import ApplicationRun
 from headrace.batches.executor import Executor
 from headrace.batches.plan import Plan
 from headrace.batches.reports import BatchReport, Outcome
-from headrace.batches.run import ApplicationRun
 from headrace.errors import UnknownTopicError
 from headrace.topics.log import Offsets, TopicLog
 
@@ -130,7 +130,7 @@ def wait_for_input(log: TopicLog, members: Iterable[Member], longest_s: float = 
         time.sleep(longest_s)
 
 
-class OwnLoop:
+class SingleLoop:
     """The loop of one application, on an executor of its own."""
 
     def __init__(self, executor: Executor, log: TopicLog) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.batches.reports import StoreRestore
 from headrace.batches.working_copy import Applied, WorkingCopy
-from headrace.runtime.collector_pause import collector_paused
+from headrace.runtime.gc_pause import collector_paused
 from headrace.state.engines.changes import Changes
 from headrace.state.engines.environment import IN_MEMORY
 from headrace.state.engines.overlay import OverlayEngine
-from headrace.topics.journal import TaskHead, TaskJournal
+from headrace.topics.journal import TaskCommitState, TaskJournal
 from headrace.topics.log import Raw, ReadableLog, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class _Part:
 
 
 def restore_task(
-    layout: Layout, place: TaskPlace, head: TaskHead, log: ReadableLog, copy: WorkingCopy, clocks: Clocks
+    layout: Layout, place: TaskPlace, head: TaskCommitState, log: ReadableLog, copy: WorkingCopy, clocks: Clocks
 ) -> list[StoreRestore]:
     """Brings a copy to the head of its task; returns what was read for the stores that lacked anything.
 
@@ -152,7 +152,7 @@ def _restore(
             yield part, reached, len(records)
 
 
-def _parts(layout: Layout, place: TaskPlace, head: TaskHead | None, log: ReadableLog) -> list[_Part]:
+def _parts(layout: Layout, place: TaskPlace, head: TaskCommitState | None, log: ReadableLog) -> list[_Part]:
     """Returns what a task is restored from, up to its head; without a head, to the ends of its own changelogs."""
     targets = {
         store: (topic, place.id.partition)

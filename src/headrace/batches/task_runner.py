@@ -21,9 +21,9 @@ from headrace.batches.standby import StandbyCopy
 from headrace.batches.task_host import partitions_in
 from headrace.batches.working_copy import died_in, discard
 from headrace.errors import FencedError, OffsetOutOfRangeError, StreamsError
-from headrace.runtime.collector_pause import collector_paused
+from headrace.runtime.gc_pause import collector_paused
 from headrace.runtime.punctuation import NEVER
-from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskJournal
+from headrace.topics.journal import EdgeBlob, Receipt, TaskCommitState, TaskJournal
 from headrace.topics.log import Output, Raw, TopicLog, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class TaskRunner:
                 edges, report = self._process(live, place, plan, blobs, check)
             live.end()
         except BaseException:
-            letters = live.task.take_last_letters()
+            letters = live.task.take_failure_dead_letters()
             live.close()
             self._append(letters, check)
             raise
@@ -190,7 +190,9 @@ class TaskRunner:
             journal.close()
             raise
 
-    def _handed_on(self, place: TaskPlace, plan: Plan, head: TaskHead, journal: TaskJournal) -> TaskResult | None:
+    def _handed_on(
+        self, place: TaskPlace, plan: Plan, head: TaskCommitState, journal: TaskJournal
+    ) -> TaskResult | None:
         """Returns what the task has committed of this batch already; None if it has to run."""
         record = head.record
         if record is None or record.batch_id < plan.batch_id:

@@ -5,10 +5,13 @@
 | ``stopped`` | an application at rest, and the micro-batch that changes it |
 | ``changelog_rows`` | rows of changelogs as they lie in the log |
 | ``grow`` | more partitions: the procedure |
-| ``growth`` | tasks before and after, and what stands in the way |
+| ``growth_plan`` | tasks before and after, and what stands in the way |
 | ``partition_keys``, ``moving`` | where rows have their partition key, and which row goes where |
 | ``former_partitions`` | the log as it was before inputs have grown |
 | ``snapshot``, ``snapshot_restore`` | a copy of an application under a name, and another one that goes on from it |
 | ``verdicts``, ``comparison`` | another topology: what happens to each store and sub-topology |
-| ``evolving``, ``carrying``, ``copying`` | the procedure; records of new tasks; rows under other names and serdes |
+| ``topology_change``, ``task_records`` | another topology: the procedure; records of the new tasks |
+| ``copying`` | rows under other names and serdes |
+| ``seeding`` | state, times and positions of a history that is not in the topics |
+| ``takeover`` | from Kafka Streams to Headrace and back |
 """

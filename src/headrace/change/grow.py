@@ -28,14 +28,14 @@ from headrace.batches.inputs import input_ids
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.change.changelog_rows import read_pages
 from headrace.change.former_partitions import with_former_partitions
-from headrace.change.growth import Growth, StoreGrowth, find_growth, refused
+from headrace.change.growth_plan import Growth, StoreGrowth, find_growth, refused
 from headrace.change.moving import MisplacedRowError, PartitionMoves
 from headrace.change.partition_keys import partition_key_of, primary_key_of
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
-from headrace.runtime.memory import pack_memory, unpack_memory
-from headrace.topics.journal import DurableLog, TaskHead, TaskRecord
+from headrace.runtime.task_memory import pack_memory, unpack_memory
+from headrace.topics.journal import DurableLog, TaskCommitState, TaskRecord
 from headrace.topics.log import Offsets, TopicPartition
 from headrace.topics.partitioner import murmur2
 from headrace.topology.topology import Topology
@@ -183,7 +183,7 @@ class _Growing:
         self._tell(f"application '{app.id}' had {before} tasks and has {after}")
         return True
 
-    def _heads(self, app: StoppedApplication, growth: Growth) -> dict[str, TaskHead]:
+    def _heads(self, app: StoppedApplication, growth: Growth) -> dict[str, TaskCommitState]:
         """Returns where the tasks stand that were there before, once nobody can change it."""
         changed = {part.id for part in growth.parts} | {part.id for part, _ in growth.stores}
         return {
@@ -192,7 +192,7 @@ class _Growing:
             if place.id.subtopology in changed
         }
 
-    def _find_moves(self, app: StoppedApplication, growth: Growth, heads: Mapping[str, TaskHead]) -> None:
+    def _find_moves(self, app: StoppedApplication, growth: Growth, heads: Mapping[str, TaskCommitState]) -> None:
         """Looks at every row; complains, by store, about those that cannot be moved by their keys."""
         for store in growth.volatile_stores:
             self._tell(f"store '{store}' has no changelog: it starts empty, as after every start")
@@ -249,7 +249,7 @@ class _Growing:
         return ChangePlan(_CHANGE, self._command, app.next_batch_id, details)
 
     def _commit_new_tasks(
-        self, app: StoppedApplication, growth: Growth, plan: ChangePlan, heads: Mapping[str, TaskHead]
+        self, app: StoppedApplication, growth: Growth, plan: ChangePlan, heads: Mapping[str, TaskCommitState]
     ) -> None:
         cuts = _cuts(plan)
         for place, origin in growth.new_tasks():
@@ -259,7 +259,10 @@ class _Growing:
                 continue
 
             def update(
-                _head: TaskHead, place: TaskPlace = place, origin: TaskPlace = origin, record: TaskRecord = record
+                _head: TaskCommitState,
+                place: TaskPlace = place,
+                origin: TaskPlace = origin,
+                record: TaskRecord = record,
             ) -> TaskUpdate:
                 moves = self._moves_to(growth, place, origin.id.partition, cuts)
                 written = (each.copied(self._log, place.id.partition) for each in moves)
@@ -274,7 +277,7 @@ class _Growing:
                 self._tell(f"task {place.name} has taken over its part of task {origin.name}")
 
     def _commit_old_tasks(
-        self, app: StoppedApplication, growth: Growth, plan: ChangePlan, heads: Mapping[str, TaskHead]
+        self, app: StoppedApplication, growth: Growth, plan: ChangePlan, heads: Mapping[str, TaskCommitState]
     ) -> None:
         cuts = _cuts(plan)
         for place in growth.old_tasks():
@@ -282,7 +285,7 @@ class _Growing:
             if record is None:
                 continue
 
-            def update(_head: TaskHead, place: TaskPlace = place, record: TaskRecord = record) -> TaskUpdate:
+            def update(_head: TaskCommitState, place: TaskPlace = place, record: TaskRecord = record) -> TaskUpdate:
                 moves = self._moves_to(growth, place, place.id.partition, cuts)
                 written = (each.given_away(self._log) for each in moves)
                 return TaskUpdate(

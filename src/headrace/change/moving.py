@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from struct import Struct
 
 from headrace.change.changelog_rows import last_offsets, read_pages
-from headrace.change.growth import StoreGrowth
+from headrace.change.growth_plan import StoreGrowth
 from headrace.change.partition_keys import PartitionKey
 from headrace.topics.log import Output, Raw, ReadableLog
 from headrace.topics.partitioner import murmur2

@@ -31,7 +31,7 @@ from headrace.change.changelog_rows import read_pages
 from headrace.change.stopped import TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
-from headrace.topics.journal import DurableLog, TaskHead
+from headrace.topics.journal import DurableLog, TaskCommitState
 from headrace.topics.log import Offsets, Output, TopicPartition
 from headrace.topology.topology import Topology
 
@@ -148,7 +148,7 @@ class _TaskPart:
             file.write(_LENGTH.pack(len(page)) + page)
         self._page = []
 
-    def updating(self, positions: Offsets) -> Callable[[TaskHead], TaskUpdate]:
+    def updating(self, positions: Offsets) -> Callable[[TaskCommitState], TaskUpdate]:
         memory = self.memory
         assert memory is not None, "a task that was run has left what it remembers"
         clock_ms = None if memory.timestamp < 0 else memory.timestamp

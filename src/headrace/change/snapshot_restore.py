@@ -16,8 +16,8 @@ from headrace.change.snapshot import Snapshot, Tell, existing_snapshot, task_rec
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
-from headrace.runtime.memory import pack_memory, unpack_memory
-from headrace.topics.journal import DurableLog, TaskHead, TaskRecord
+from headrace.runtime.task_memory import pack_memory, unpack_memory
+from headrace.topics.journal import DurableLog, TaskCommitState, TaskRecord
 from headrace.topics.log import Output, TopicPartition
 
 _CHANGE = "restore"
@@ -115,7 +115,7 @@ class _Restoring:
     def _commit_task(self, app: StoppedApplication, task: str, record: TaskRecord) -> None:
         changelogs, edges = self._changelogs(task), self._edges(task, record)
 
-        def update(_head: TaskHead) -> TaskUpdate:
+        def update(_head: TaskCommitState) -> TaskUpdate:
             positions = {(topic, partition): at for topic, partition, at in record.positions}
             return TaskUpdate(
                 positions=self._positions(positions),

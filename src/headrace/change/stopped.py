@@ -20,7 +20,7 @@ from headrace.app.lock import locked
 from headrace.batches.change_plan import ChangePlan, change_in
 from headrace.config import StreamsConfig
 from headrace.errors import BatchError, FencedError
-from headrace.topics.journal import DurableLog, JournalState, Receipt, TaskHead, TaskJournal, TaskRecord, Written
+from headrace.topics.journal import DurableLog, JournalState, Receipt, TaskCommitState, TaskJournal, TaskRecord, Written
 from headrace.topics.log import TopicPartition
 
 
@@ -31,7 +31,7 @@ class TaskUpdate:
     positions: Mapping[TopicPartition, int]
     """Next offset of everything it reads from the log."""
     memory: bytes
-    """As ``headrace.runtime.memory`` packs it."""
+    """As ``headrace.runtime.task_memory`` packs it."""
     next_clock_ms: int | None = None
     lineage: str = field(default_factory=lambda: token_hex(8))
     """A new one makes every working copy start over; keep the former one only if the copies fit as they are."""
@@ -48,7 +48,7 @@ class StoppedApplication:
         self.description = Description.read(log, application)
         """None if nothing is known of it."""
         self._journal = log.open_journal(application, tasks)
-        self._tasks: dict[str, tuple[TaskJournal, TaskHead]] = {}
+        self._tasks: dict[str, tuple[TaskJournal, TaskCommitState]] = {}
         self._receipts: dict[str, Receipt] = {}
         self.plan: ChangePlan | None = None
         """The change that was begun, by this process or one before it."""
@@ -98,7 +98,7 @@ class StoppedApplication:
             self.plan.refuse_start(self.id)
         return self.plan
 
-    def head(self, task: str, changelogs: Sequence[TopicPartition]) -> TaskHead:
+    def head(self, task: str, changelogs: Sequence[TopicPartition]) -> TaskCommitState:
         """Returns where a task stands, and keeps its part of the journal open.
 
         ``changelogs`` are the partitions that only this task writes; they must exist.
@@ -126,7 +126,7 @@ class StoppedApplication:
         self.plan = plan
 
     def commit_task(
-        self, task: str, changelogs: Sequence[TopicPartition], update: Callable[[TaskHead], TaskUpdate]
+        self, task: str, changelogs: Sequence[TopicPartition], update: Callable[[TaskCommitState], TaskUpdate]
     ) -> bool:
         """Commits a task's part of the change; False if it has been committed before, and nothing was to be done."""
         plan = self._begun()

@@ -1,6 +1,6 @@
 """The command ``headrace``: topics, records, topologies and applications from the shell.
 
-``application`` is the front door with the options of all commands; each command is a file of its own. Nothing here is
+``main_command`` is the front door with the options of all commands; each command is a file of its own. Nothing here is
 loaded by ``import headrace``.
 """
 

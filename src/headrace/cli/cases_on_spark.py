@@ -12,9 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from headrace.app.scripted.hosted import Hosted
-from headrace.app.scripted.hosted import Step as Moment
-from headrace.app.scripted.running import HostedPrograms
+from headrace.app.scripted_runs.hosted import Hosted
+from headrace.app.scripted_runs.hosted import Step as Moment
+from headrace.app.scripted_runs.running import HostedPrograms
 from headrace.cli.case_files import Case, CaseFile, Step
 from headrace.cli.cases import Formats, Outcome, difference, inputs_of, watched
 from headrace.cli.targets import load_topology

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from headrace.change.evolving import Evolution, apply_evolution, plan_evolution
+from headrace.change.topology_change import Evolution, apply_evolution, plan_evolution
 from headrace.change.verdicts import Options
 from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import json_option, note, print_json, print_table

@@ -26,11 +26,11 @@ from headrace.timestamps import (
 _KAFKA = "org.apache.kafka."
 _CLOSE = 0.75
 
-Makers: TypeAlias = Mapping[str, Callable[[], Any]]
+FactoriesByName: TypeAlias = Mapping[str, Callable[[], Any]]
 """What makes an object, by the name of its class in Kafka."""
 
 
-def _by_class_name(*kinds: type[Any]) -> Makers:
+def _by_class_name(*kinds: type[Any]) -> FactoriesByName:
     return {kind.__name__: kind for kind in kinds}
 
 
@@ -44,7 +44,7 @@ DESERIALIZATION_HANDLERS = _by_class_name(LogAndContinueExceptionHandler, LogAnd
 PROCESSING_HANDLERS = _by_class_name(LogAndContinueProcessingExceptionHandler, LogAndFailProcessingExceptionHandler)
 PRODUCTION_HANDLERS = _by_class_name(DefaultProductionExceptionHandler)
 
-_SERDES: Makers = {
+_SERDES: FactoriesByName = {
     "boolean": Serdes.boolean,
     "bytes": Serdes.bytes,
     "double": Serdes.double,
@@ -57,7 +57,7 @@ _SERDES: Makers = {
     "uuid": Serdes.uuid,
     "void": Serdes.void,
 }
-_CLASSES: Makers = {
+_CLASSES: FactoriesByName = {
     "BooleanSerde": Serdes.boolean,
     "ByteArraySerde": Serdes.bytes,
     "ByteBufferSerde": Serdes.bytes,
@@ -76,7 +76,7 @@ _CLASSES: Makers = {
     **PRODUCTION_HANDLERS,
 }
 
-_PARTITIONERS: Makers = dict.fromkeys(
+_PARTITIONERS: FactoriesByName = dict.fromkeys(
     ("DefaultPartitioner", "DefaultStreamPartitioner", "WindowedStreamPartitioner"), lambda: None
 )
 """Kafka's own ones go by the key, which is what a sink without a partitioner does."""
@@ -120,7 +120,7 @@ is not known here; write module:Name, or one of DefaultPartitioner, DefaultStrea
     return made
 
 
-def _find(setting: str, text: str, known: Makers, examples: Iterable[str]) -> Any:
+def _find(setting: str, text: str, known: FactoriesByName, examples: Iterable[str]) -> Any:
     name = text.strip()
     if ":" in name:
         return _import_named(setting, name)

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Route
 from headrace.console.assets import Assets
 from headrace.console.console_routes import ConsoleRoutes
 from headrace.console.health import HealthRoutes
-from headrace.console.monitored_application import Observed
+from headrace.console.monitored_application import MonitoredApplication
 from headrace.console.openapi import openapi
 from headrace.console.recorder import Recorder
 from headrace.http.errors import error_response
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 def make_application(
     instance: Instance | None,
-    observed: Observed | None = None,
+    observed: MonitoredApplication | None = None,
     recorder: Recorder | None = None,
     *,
     token: str | None = None,

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from headrace.console.dead_letter_queue import read_letters
+from headrace.console.dead_letter_queue import read_dead_letters
 from headrace.console.live_updates import LiveUpdates
-from headrace.console.monitored_application import Observed
+from headrace.console.monitored_application import MonitoredApplication
 from headrace.console.recorder import Recorder
 from headrace.console.topic_browser import Browser
 from headrace.console.topic_routes import TopicRoutes
@@ -25,7 +25,7 @@ from headrace.views.http.routes import json_response
 class ConsoleRoutes:
     """The pages of the console as data."""
 
-    def __init__(self, observed: Observed, recorder: Recorder, *, limits: Limits | None = None) -> None:
+    def __init__(self, observed: MonitoredApplication, recorder: Recorder, *, limits: Limits | None = None) -> None:
         self._observed = observed
         self._recorder = recorder
         self._limits = limits or Limits()
@@ -54,7 +54,7 @@ class ConsoleRoutes:
         configured = self._observed.config.errors_dead_letter_queue_topic_name
         topics = dict.fromkeys((*(() if configured is None else (configured,)), *self._recorder.rejected.letter_topics))
         limit = self._limit(request)
-        return json_response(await to_thread.run_sync(read_letters, self._observed.log, tuple(topics), limit))
+        return json_response(await to_thread.run_sync(read_dead_letters, self._observed.log, tuple(topics), limit))
 
     async def late(self, request: Request) -> Response:
         check_names(request.query_params, ("limit",))

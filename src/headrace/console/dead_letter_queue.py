@@ -11,7 +11,7 @@ _PREFIX = "__streams.errors."
 _PAGE = 200
 
 
-def read_letters(log: ReadableLog, topics: Sequence[str], limit: int) -> dict[str, Any]:
+def read_dead_letters(log: ReadableLog, topics: Sequence[str], limit: int) -> dict[str, Any]:
     """Returns the newest dead letters of some topics, the newest first."""
     counts = log.partition_counts()
     targets = [(topic, each) for topic in topics for each in range(counts.get(topic, 0))]

@@ -24,7 +24,7 @@ class TaskFacts(Protocol):
     def late(self) -> Sequence[LateSample]: ...
 
 
-class Rejected:
+class DroppedRecords:
     """The last late records of each node, as far as tasks have reported them, and how many there were in all.
 
     The engine's thread writes, requests read. A task reports only the last few of a micro-batch, so that a flood of

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from headrace.console.monitored_application import Observed
+from headrace.console.monitored_application import MonitoredApplication
 from headrace.console.recorder import Recorder
 from headrace.console.stall_detection import STOPPED
 from headrace.console.topology_json import topology_json
@@ -18,7 +18,7 @@ from headrace.views.http.routes import json_response
 class HealthRoutes:
     """For machines that watch: load balancers, schedulers, Prometheus."""
 
-    def __init__(self, observed: Observed, recorder: Recorder) -> None:
+    def __init__(self, observed: MonitoredApplication, recorder: Recorder) -> None:
         self._observed = observed
         self._recorder = recorder
 

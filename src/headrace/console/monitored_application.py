@@ -20,7 +20,7 @@ class Failed:
     message: str
 
 
-class Observed(Protocol):
+class MonitoredApplication(Protocol):
     """Interface of an application to the web server, for any time and any thread."""
 
     @property

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from headrace.console.dropped_records import Rejected
+from headrace.console.dropped_records import DroppedRecords
 from headrace.console.history import History
-from headrace.console.monitored_application import Observed
+from headrace.console.monitored_application import MonitoredApplication
 from headrace.console.node_metrics import node_figures
-from headrace.console.stall_detection import Facts, Stall, find_stall
+from headrace.console.stall_detection import Stall, StallInputs, find_stall
 from headrace.errors import StreamsError
 from headrace.metrics.names import CLIENT, TOPIC, MetricName, Metrics
 from headrace.metrics.recording import BatchFigures
@@ -30,7 +30,7 @@ def _now_ms() -> int:
 class Recorder:
     """Feeds the history of an application from a thread of its own; ``beat`` can be called instead, by a test."""
 
-    def __init__(self, observed: Observed, *, now_ms: Callable[[], int] = _now_ms) -> None:
+    def __init__(self, observed: MonitoredApplication, *, now_ms: Callable[[], int] = _now_ms) -> None:
         self._observed = observed
         self._now_ms = now_ms
         self._stopping = threading.Event()
@@ -38,7 +38,7 @@ class Recorder:
         self._beats = 0
         self._log_failure: tuple[int, str] | None = None
         self.history = History()
-        self.rejected = Rejected()
+        self.rejected = DroppedRecords()
 
     def start(self) -> None:
         self._thread.start()
@@ -92,12 +92,12 @@ class Recorder:
         """Returns why nothing moves, or None."""
         return find_stall(self._facts())
 
-    def _facts(self) -> Facts:
+    def _facts(self) -> StallInputs:
         observed, history = self._observed, self.history
         failures = observed.failures
         last_batch_ms = history.last_batch_ms
         recent = [failed for failed in failures if last_batch_ms is None or failed.at_ms > last_batch_ms]
-        return Facts(
+        return StallInputs(
             now_ms=self._now_ms(),
             state=observed.state_name,
             paused=observed.is_paused,

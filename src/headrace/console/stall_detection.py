@@ -12,7 +12,7 @@ STOPPED = frozenset({"NOT_RUNNING", "ERROR", "PENDING_ERROR", "PENDING_SHUTDOWN"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Facts:
+class StallInputs:
     """Facts about an application at one moment."""
 
     now_ms: int
@@ -48,10 +48,10 @@ class Stall:
         return self.reason in ("no-input", "paused", "restoring")
 
 
-def find_stall(facts: Facts) -> Stall | None:
+def find_stall(facts: StallInputs) -> Stall | None:
     """Returns why nothing moves, or None if it does.
 
-    >>> facts = Facts(now_ms=90_000, state="RUNNING", lag=5, last_batch_ms=40_000, last_input_ms=40_000)
+    >>> facts = StallInputs(now_ms=90_000, state="RUNNING", lag=5, last_batch_ms=40_000, last_input_ms=40_000)
     >>> find_stall(facts).text
     'A batch has been running for 50 s; 5 records wait'
     """
@@ -79,7 +79,7 @@ def find_stall(facts: Facts) -> Stall | None:
     return _idle(facts)
 
 
-def _idle(facts: Facts) -> Stall | None:
+def _idle(facts: StallInputs) -> Stall | None:
     since_ms = facts.changed_ms if facts.last_batch_ms is None else facts.last_batch_ms
     quiet_ms = facts.now_ms - since_ms
     if facts.lag and quiet_ms > _SLOW_BATCH_MS:

@@ -27,7 +27,7 @@ _OUTPUT = "KTABLE-FK-JOIN-OUTPUT-"
 
 
 @dataclass(frozen=True, slots=True)
-class ByKeyAlone:
+class KeyOnlyPartitioner:
     """Asks a user's partitioner of a join's topic, for whom the internal value is none of his business."""
 
     partitioner: Callable[..., Any]
@@ -47,9 +47,9 @@ class ByKeyAlone:
         return only
 
 
-def _by_key_alone(argument: str, partitioner: Callable[..., Any] | str | None) -> ByKeyAlone | None:
+def _by_key_alone(argument: str, partitioner: Callable[..., Any] | str | None) -> KeyOnlyPartitioner | None:
     found = check_partitioner("TableJoined", argument, partitioner)
-    return None if found is None else ByKeyAlone(found)
+    return None if found is None else KeyOnlyPartitioner(found)
 
 
 def join_on_foreign_key(

@@ -20,14 +20,14 @@ from headrace.operators import (
     table_table_join,
     window_aggregate,
 )
-from headrace.operators.base import Cell, Edge, Getter, Node, TaskClock, getter, operator
+from headrace.operators.base import Cell, Edge, Node, TaskClock, ValueGetter, getter, operator
 
 __all__ = [
     "Cell",
     "Edge",
-    "Getter",
     "Node",
     "TaskClock",
+    "ValueGetter",
     "aggregate",
     "distinct",
     "foreign_key_join",

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.errors import SerializationError
 from headrace.operators.aggregate_rows import expiring, forward_flushes, keeper, rows, saver, warner
-from headrace.operators.base import Edge, Getter, Node, getter, operator
+from headrace.operators.base import Edge, Node, ValueGetter, getter, operator
 from headrace.topics.log import Headers
 from headrace.topology.operations import StreamAggregate, StreamCount, StreamReduce
 
@@ -226,5 +226,5 @@ def _count_cached(operation: StreamCount, node: Node) -> Edge:
 @getter.register(StreamAggregate)
 @getter.register(StreamReduce)
 @getter.register(StreamCount)
-def _rows(operation: StreamAggregate | StreamReduce | StreamCount, node: Node) -> Getter:
+def _rows(operation: StreamAggregate | StreamReduce | StreamCount, node: Node) -> ValueGetter:
     return rows(node.store(operation.store))

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from headrace.arguments.signatures import describe_function
 from headrace.errors import SerializationError
-from headrace.operators.base import Edge, Getter, Node
+from headrace.operators.base import Edge, Node, ValueGetter
 from headrace.state.stores.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
 from headrace.topics.log import Headers
 
@@ -19,11 +19,11 @@ Save: TypeAlias = Callable[[Any, Any, Any, int, int, Headers], None]
 """(key, new, old, newest_ms, timestamp_ms, headers): the time of the row, and the time of the record that made it."""
 
 
-def rows(store: Any) -> Getter:
+def rows(store: Any) -> ValueGetter:
     """Returns how the rows of a key-value store are looked up."""
     if store.kind == "versioned":
-        return Getter(store.get_pair, store.get_pair_as_of)
-    return Getter(store.get_pair)
+        return ValueGetter(store.get_pair, store.get_pair_as_of)
+    return ValueGetter(store.get_pair)
 
 
 def forward_flushes(store: Any, node: Node, *, send_old: bool) -> None:

@@ -52,7 +52,7 @@ class TaskClock(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Getter:
+class ValueGetter:
     """Looks up the rows of a table, from its store or computed from its parent's."""
 
     get: Callable[[Any], tuple[Any, int] | None]
@@ -99,7 +99,7 @@ class Node(Protocol):
         """Returns the store of that name, local or global."""
         ...
 
-    def getter(self, table: str) -> Getter:
+    def getter(self, table: str) -> ValueGetter:
         """Returns the rows of the table that node ``table`` makes."""
         ...
 
@@ -176,7 +176,7 @@ def operator(operation: Operation, node: Node) -> Edge:
 
 
 @singledispatch
-def getter(operation: Operation, node: Node) -> Getter:
+def getter(operation: Operation, node: Node) -> ValueGetter:
     """Returns how the rows of the table that ``operation`` makes are looked up."""
     message = f"node '{node.name}': {type(operation).__name__} does not make a table"
     raise NotImplementedError(message)

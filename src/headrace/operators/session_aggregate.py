@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.errors import SerializationError
 from headrace.operators.aggregate_rows import forward_flushes
-from headrace.operators.base import Edge, Getter, Node, getter, operator
+from headrace.operators.base import Edge, Node, ValueGetter, getter, operator
 from headrace.operators.emit import NEVER, Emit, on_close
 from headrace.topics.log import Headers
 from headrace.topology.operations import SessionAggregate
@@ -72,7 +72,7 @@ def _session_aggregate(operation: SessionAggregate, node: Node) -> Edge:
 
 
 @getter.register
-def _session_rows(operation: SessionAggregate, node: Node) -> Getter:
+def _session_rows(operation: SessionAggregate, node: Node) -> ValueGetter:
     get_session = node.store(operation.store).get_session
 
     def get(key: Windowed[Any]) -> tuple[Any, int] | None:
@@ -80,7 +80,7 @@ def _session_rows(operation: SessionAggregate, node: Node) -> Getter:
         aggregate = get_session(key.key, window.start_ms, window.end_ms)
         return None if aggregate is None else (aggregate, window.end_ms)
 
-    return Getter(get)
+    return ValueGetter(get)
 
 
 def _closed_between(last_ms: int, close_time_ms: int) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.operators.base import Edge, Node, operator
-from headrace.operators.pairs import not_a_pair, not_iterable, pair_of
+from headrace.operators.mapper_results import not_a_pair, not_iterable, pair_of
 from headrace.record import WithKey
 from headrace.topics.log import Headers
 from headrace.topology import operations as ops

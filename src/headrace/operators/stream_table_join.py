@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.errors import SerializationError, TopologyError
 from headrace.operators.aggregate_rows import rows
-from headrace.operators.base import Edge, Getter, Node, operator
+from headrace.operators.base import Edge, Node, ValueGetter, operator
 from headrace.operators.joiners import keyed
 from headrace.record import WithKey
 from headrace.topics.log import Headers
@@ -111,7 +111,7 @@ def _join_as_of(node: Node, get_as_of: LookUp, joiner: Function | WithKey[Any], 
     return join
 
 
-def _buffered(operation: StreamTableJoin, node: Node, table: Getter) -> Edge:
+def _buffered(operation: StreamTableJoin, node: Node, table: ValueGetter) -> Edge:
     if table.get_as_of is None or operation.buffer_store is None:
         message = (
             f"join '{node.name}': a grace period needs the table as it was at the record's time; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.errors import SerializationError, StreamsError
-from headrace.operators.base import Edge, Getter, Node, getter, operator
+from headrace.operators.base import Edge, Node, ValueGetter, getter, operator
 from headrace.operators.emit import END_MS, NEVER
 from headrace.topics.log import Headers
 from headrace.topology.operations import Suppress
@@ -62,7 +62,7 @@ def _suppress(operation: Suppress, node: Node) -> Edge:
 
 
 @getter.register
-def _suppressed_rows(operation: Suppress, node: Node) -> Getter:
+def _suppressed_rows(operation: Suppress, node: Node) -> ValueGetter:
     """What was emitted last: for a key in the buffer, the row before it was buffered."""
     prior_pair, parent = node.store(operation.store).prior_pair, node.getter(operation.parent).get
 
@@ -70,4 +70,4 @@ def _suppressed_rows(operation: Suppress, node: Node) -> Getter:
         buffered, row = prior_pair(key)
         return row if buffered else parent(key)
 
-    return Getter(get)
+    return ValueGetter(get)

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.errors import SerializationError, TopologyError
 from headrace.operators.aggregate_rows import expiring, forward_flushes, rows, saver
-from headrace.operators.base import Edge, Getter, Node, getter, operator
+from headrace.operators.base import Edge, Node, ValueGetter, getter, operator
 from headrace.operators.process import initialise
 from headrace.record import WithKey
 from headrace.state.stores.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
@@ -215,7 +215,7 @@ def _derived_stored(node: Node, store: Any, derive: Derive, *, use_old: bool, sk
 
 
 @getter.register
-def _source_rows(operation: TableSource, node: Node) -> Getter:
+def _source_rows(operation: TableSource, node: Node) -> ValueGetter:
     if operation.store is None:
         message = f"table '{node.name}': its rows are needed but it has no store; give it one with Materialized"
         raise TopologyError(message)
@@ -223,17 +223,17 @@ def _source_rows(operation: TableSource, node: Node) -> Getter:
 
 
 @getter.register
-def _filter_rows(operation: TableFilter, node: Node) -> Getter:
+def _filter_rows(operation: TableFilter, node: Node) -> ValueGetter:
     return _derived_rows(node, operation.store, operation.parent, lambda: _filtering(operation))
 
 
 @getter.register
-def _map_values_rows(operation: TableMapValues, node: Node) -> Getter:
+def _map_values_rows(operation: TableMapValues, node: Node) -> ValueGetter:
     return _derived_rows(node, operation.store, operation.parent, lambda: _mapping(operation))
 
 
 @getter.register
-def _transform_values_rows(operation: TableTransformValues, node: Node) -> Getter:
+def _transform_values_rows(operation: TableTransformValues, node: Node) -> ValueGetter:
     if operation.store is not None:
         return rows(node.store(operation.store))
     parent, (transform, at_row), task = node.getter(operation.parent), _transforming(operation, node), node.task
@@ -253,7 +253,7 @@ def _transform_values_rows(operation: TableTransformValues, node: Node) -> Gette
     return _through(parent, transformed)
 
 
-def _derived_rows(node: Node, store_name: str | None, parent: str, derive: Callable[[], Derive]) -> Getter:
+def _derived_rows(node: Node, store_name: str | None, parent: str, derive: Callable[[], Derive]) -> ValueGetter:
     if store_name is not None:
         return rows(node.store(store_name))
     compute = derive()
@@ -267,11 +267,11 @@ def _derived_rows(node: Node, store_name: str | None, parent: str, derive: Calla
     return _through(node.getter(parent), derived)
 
 
-def _through(parent: Getter, derive: Callable[[Any, Row], Row]) -> Getter:
+def _through(parent: ValueGetter, derive: Callable[[Any, Row], Row]) -> ValueGetter:
     get, get_as_of = parent.get, parent.get_as_of
     if get_as_of is None:
-        return Getter(lambda key: derive(key, get(key)))
-    return Getter(
+        return ValueGetter(lambda key: derive(key, get(key)))
+    return ValueGetter(
         lambda key: derive(key, get(key)),
         lambda key, timestamp_ms: derive(key, get_as_of(key, timestamp_ms)),
     )

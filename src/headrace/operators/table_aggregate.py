@@ -9,8 +9,8 @@ from typing import Any
 
 from headrace.errors import StreamsError
 from headrace.operators.aggregate_rows import keeper, rows, saver
-from headrace.operators.base import Edge, Getter, Node, getter, operator
-from headrace.operators.pairs import not_a_pair, pair_of
+from headrace.operators.base import Edge, Node, ValueGetter, getter, operator
+from headrace.operators.mapper_results import not_a_pair, pair_of
 from headrace.record import Change
 from headrace.topics.log import Headers
 from headrace.topology.operations import TableAggregate, TableGroupBy, TableReduce
@@ -115,7 +115,7 @@ def _reduce(operation: TableReduce, node: Node) -> Edge:
 
 @getter.register(TableAggregate)
 @getter.register(TableReduce)
-def _rows(operation: TableAggregate | TableReduce, node: Node) -> Getter:
+def _rows(operation: TableAggregate | TableReduce, node: Node) -> ValueGetter:
     return rows(node.store(operation.store))
 
 

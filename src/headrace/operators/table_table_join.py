@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.operators.aggregate_rows import expiring, rows, saver
-from headrace.operators.base import Edge, Getter, Node, getter, operator
+from headrace.operators.base import Edge, Node, ValueGetter, getter, operator
 from headrace.operators.joiners import keyed, seen_from
 from headrace.topics.log import Headers
 from headrace.topology.operations import JoinKind, Side, TableJoinMerge, TableTableJoin
@@ -80,12 +80,12 @@ def _without_old(forward: Edge) -> Edge:
 
 
 @getter.register
-def _merge_rows(operation: TableJoinMerge, node: Node) -> Getter:
+def _merge_rows(operation: TableJoinMerge, node: Node) -> ValueGetter:
     return node.getter(operation.this) if operation.store is None else rows(node.store(operation.store))
 
 
 @getter.register
-def _table_join_rows(operation: TableTableJoin, node: Node) -> Getter:
+def _table_join_rows(operation: TableTableJoin, node: Node) -> ValueGetter:
     """Rows of a join are never versioned, even if both tables are."""
     this, other = node.getter(operation.this).get, node.getter(operation.other).get
     left, right = (this, other) if operation.side is Side.LEFT else (other, this)
@@ -103,4 +103,4 @@ def _table_join_rows(operation: TableTableJoin, node: Node) -> Getter:
         result = unite(key, left_value, right_value)
         return None if result is None else (result, max(left_ms, right_ms))
 
-    return Getter(get)
+    return ValueGetter(get)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.arguments.signatures import describe_function, users
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, UnknownStateStoreError, UnsupportedOperationError, did_you_mean
-from headrace.operators.base import BatchRecord, Cell, Edge, Getter, StoreExpiry, TaskClock
+from headrace.operators.base import BatchRecord, Cell, Edge, StoreExpiry, TaskClock, ValueGetter
 from headrace.processor import Cancellable, PunctuationType, stores_of
 from headrace.record import FixedKeyRecord, Record, RecordMetadata
 from headrace.record import Headers as UserHeaders
@@ -56,7 +56,7 @@ class NodeContext:
     def store(self, name: str) -> Any:
         return self._state.store(name)
 
-    def getter(self, table: str) -> Getter:
+    def getter(self, table: str) -> ValueGetter:
         return self._lowering.getter(table)
 
     def expiry(self, store: str) -> StoreExpiry | None:

@@ -15,7 +15,7 @@ from headrace.topics.log import Headers, Raw
 from headrace.topology.nodes import SinkNode
 
 
-class Faults:
+class ErrorHandling:
     """The failures of one task. Each method returns if the record is to be skipped, and raises otherwise."""
 
     def __init__(self, state: TaskState) -> None:

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from headrace.errors import TopologyError
-from headrace.operators import Edge, Getter, operator
+from headrace.operators import Edge, ValueGetter, operator
 from headrace.operators import getter as table_getter
 from headrace.operators.base import with_made_functions
 from headrace.record import Change
@@ -95,7 +95,7 @@ class Lowering:
         self._state = state
         self._contexts = {node.name: NodeContext(node.name, state, self) for node in nodes}
         self._edges: dict[str, Edge] = {}
-        self._getters: dict[str, Getter] = {}
+        self._getters: dict[str, ValueGetter] = {}
         self._counts = state.config.metrics_recording_level != "INFO"
         self._stages = Stages.divide(nodes, children)
         state.waiting = tuple(WaitingCalls(state) for _ in range(self._stages.count))
@@ -178,7 +178,7 @@ class Lowering:
         """Returns the calls that wait for the batches of a node."""
         return self._state.waiting[self._stages.batching[name] - 1]
 
-    def getter(self, name: str) -> Getter:
+    def getter(self, name: str) -> ValueGetter:
         """Returns the rows of the table that a node makes."""
         if name not in self._getters:
             node = self._nodes[name]

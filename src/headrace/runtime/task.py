@@ -13,7 +13,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import ProcessorStateError, SerializationError, StreamsError
 from headrace.operators.base import Edge
 from headrace.runtime.debug_metrics import count_hits
-from headrace.runtime.error_handling import Faults
+from headrace.runtime.error_handling import ErrorHandling
 from headrace.runtime.lower import AnyNode, Lowering
 from headrace.runtime.merging import merge_by_time
 from headrace.runtime.punctuation import NEVER
@@ -57,7 +57,7 @@ class Task:
     ) -> None:
         self.id = task_id
         self.state = TaskState(str(task_id), task_id.partition, config, host, remembered or {})
-        self.state.faults = Faults(self.state)
+        self.state.faults = ErrorHandling(self.state)
         self._partition_times: dict[tuple[str, int], int] = dict((remembered or {}).get("partition_times", {}))
         self._engines: dict[str, OverlayEngine] = {}
         self._open_stores(store_builders, host)
@@ -325,7 +325,7 @@ class Task:
         """
         return self.state.collector.drain(is_wanted)
 
-    def take_last_letters(self) -> list[tuple[str, list[Output]]]:
+    def take_failure_dead_letters(self) -> list[tuple[str, list[Output]]]:
         """Takes away the dead letters of the failure that stopped the task: the only output of it that counts."""
         return self.state.last_letters.drain()
 

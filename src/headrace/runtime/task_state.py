@@ -12,10 +12,10 @@ from headrace.handlers import LateRecord
 from headrace.operators.base import DECIDED, Cell
 from headrace.processor import PunctuationType
 from headrace.record import Headers as UserHeaders
-from headrace.runtime.collector import Collector
 from headrace.runtime.expiring import Expiries
 from headrace.runtime.late_samples import LateSamples
 from headrace.runtime.measures import Measure, Readings
+from headrace.runtime.output_collector import Collector
 from headrace.runtime.punctuation import PunctuationQueue, Schedule, first_deadline
 from headrace.runtime.waiting_calls import WaitingCalls
 from headrace.state import StoreBuilder
@@ -23,7 +23,7 @@ from headrace.state.engines.overlay import OverlayEngine
 from headrace.topics.log import Headers, Raw
 
 if TYPE_CHECKING:
-    from headrace.runtime.error_handling import Faults
+    from headrace.runtime.error_handling import ErrorHandling
 
 
 class Host(Protocol):
@@ -95,7 +95,7 @@ class TaskState:
         "wall_punctuations",
     )
 
-    faults: Faults
+    faults: ErrorHandling
 
     def __init__(
         self,

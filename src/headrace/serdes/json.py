@@ -12,8 +12,8 @@ import orjson
 
 from headrace.errors import ConfigError, DeserializationError, SerializationError, describe_value
 from headrace.serdes.base import BaseSerde, Place, place, wrong_type
-from headrace.serdes.plain import comes_back, find_no_number, find_strange
-from headrace.serdes.shapes import accepted_types, is_immutable, may_hold_floats, unknown_class
+from headrace.serdes.json_roundtrip import find_no_number, find_strange, roundtrips
+from headrace.serdes.type_inspection import accepted_types, is_immutable, may_hold_floats, unknown_class
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ come back as it was; ...
             except TypeError as error:
                 raise _unwritable(where, value, str(error)) from None
             may_hide_nan = _L in data and _U in data and data.find(b"null") >= 0
-            if not comes_back(value) or (may_hide_nan and find_strange(value) is not None):
+            if not roundtrips(value) or (may_hide_nan and find_strange(value) is not None):
                 raise _unwritable(where, value)
             return data
 

@@ -28,9 +28,9 @@ from headrace.spark.level import (
     PLANS_PROPERTY,
     Failed,
     Level,
-    Located,
-    Planned,
+    PlanMessage,
     Row,
+    SlotLocation,
     slots_of,
     unpack_rows,
 )
@@ -93,7 +93,7 @@ class SparkExecutor:
         self._idle.clear()
 
     def run(self, plans: Mapping[str, Plan], *, apart: bool = False) -> Mapping[str, Outcome]:
-        planned = [Planned(key, self._digests[key], plan) for key, plan in plans.items()]
+        planned = [PlanMessage(key, self._digests[key], plan) for key, plan in plans.items()]
         depth = max(self._applications[key].layout.depth for key in plans)
         properties = {
             PLANS_PROPERTY: msgspec.json.encode(planned).decode(),
@@ -110,7 +110,7 @@ class SparkExecutor:
         return _outcomes(plans, rows)
 
     def _note_locations(self, rows: Sequence[Row]) -> None:
-        located = [what for _, what in rows if isinstance(what, Located)]
+        located = [what for _, what in rows if isinstance(what, SlotLocation)]
         for each in located:
             self._placement.note(each.slot, each.executor)
         if located:

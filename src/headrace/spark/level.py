@@ -51,20 +51,20 @@ class Failed(NamedTuple):
     failure: Failure | None
 
 
-class Located(NamedTuple):
+class SlotLocation(NamedTuple):
     """Says on which executor a slot has run."""
 
     slot: int
     executor: str
 
 
-Row: TypeAlias = tuple[str, EdgeBlob | TaskReport | Failed | Located]
+Row: TypeAlias = tuple[str, EdgeBlob | TaskReport | Failed | SlotLocation]
 """The key of an application, and something of it."""
 Place: TypeAlias = tuple[int, int]
 """A level and a slot; the level behind the last one is the driver."""
 
 
-class Planned(msgspec.Struct, array_like=True):
+class PlanMessage(msgspec.Struct, array_like=True):
     """A plan as it travels to the workers."""
 
     key: str
@@ -90,7 +90,7 @@ class SlotWork(msgspec.Struct, array_like=True, tag=True):
 
     @property
     def digests(self) -> list[str]:
-        return [planned.digest for planned in msgspec.json.decode(self.plans, type=list[Planned])]
+        return [planned.digest for planned in msgspec.json.decode(self.plans, type=list[PlanMessage])]
 
 
 class StandbyWork(msgspec.Struct, array_like=True, tag=True):
@@ -189,7 +189,7 @@ class Worker:
         """Where workers of this machine find each other."""
         self._busy = threading.Lock()
         """Held while a slot runs: two at once in one process would only wait for each other."""
-        self._plans: tuple[str, list[Planned]] = "", []
+        self._plans: tuple[str, list[PlanMessage]] = "", []
         self._runners: dict[str, tuple[Application, TaskRunner]] = {}
         self._slots: dict[tuple[str, int], Mapping[str, int]] = {}
         self._count = 0
@@ -281,9 +281,9 @@ class Worker:
         slots = self._slots_of(digest, self._count)
         return [place for place in self._runners[digest][0].layout.tasks if slots[place.name] == slot]
 
-    def _planned(self, text: str) -> list[Planned]:
+    def _planned(self, text: str) -> list[PlanMessage]:
         if self._plans[0] != text:
-            self._plans = text, msgspec.json.decode(text, type=list[Planned])
+            self._plans = text, msgspec.json.decode(text, type=list[PlanMessage])
         return self._plans[1]
 
     def _open(self, digest: str, data: bytes) -> None:
@@ -306,7 +306,7 @@ class Worker:
         told = out.setdefault((work.depth, work.slot), [])
         location = executor_location()
         if location is not None:
-            told.append(("", Located(work.slot, location)))
+            told.append(("", SlotLocation(work.slot, location)))
         for planned in self._planned(work.plans):
             runner, places = self._runners[planned.digest][1], self._places(planned.digest, work.slot)
             for place in places:
@@ -327,7 +327,7 @@ class Worker:
     def _run_task(
         self,
         runner: TaskRunner,
-        planned: Planned,
+        planned: PlanMessage,
         place: TaskPlace,
         blobs: list[EdgeBlob],
         work: SlotWork,

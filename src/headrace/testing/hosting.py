@@ -11,7 +11,7 @@ from headrace.arguments.values import text, whole_number
 from headrace.config import StreamsConfig
 from headrace.errors import TopologyError, did_you_mean
 from headrace.record import RecordMetadata
-from headrace.runtime.collector_pause import collector_paused
+from headrace.runtime.gc_pause import collector_paused
 from headrace.runtime.global_task import make_global_task
 from headrace.runtime.serde_defaults import key_serde, value_serde
 from headrace.runtime.task import Task, TaskId
@@ -257,7 +257,7 @@ class LocalHost:
             yield
         except Exception:
             for task in self._tasks:
-                for topic, letters in task.take_last_letters():
+                for topic, letters in task.take_failure_dead_letters():
                     self._written(topic, self._with_partitions(topic, letters))
             raise
 

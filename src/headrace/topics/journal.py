@@ -63,7 +63,7 @@ class TaskRecord(msgspec.Struct, array_like=True, frozen=True):
         return msgspec.msgpack.decode(data, type=cls)
 
 
-class TaskHead(NamedTuple):
+class TaskCommitState(NamedTuple):
     """State of a task in the log at one moment."""
 
     record: TaskRecord | None
@@ -169,7 +169,7 @@ class Journal(Protocol):
 class TaskJournal(Protocol):
     """One task's part of the journal, in the process that runs the task."""
 
-    def open(self) -> TaskHead:
+    def open(self) -> TaskCommitState:
         """Ends what earlier processes have left open, and returns where the task stands.
 
         Raises FencedError if another driver has taken over.

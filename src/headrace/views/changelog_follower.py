@@ -36,7 +36,7 @@ def wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Tail:
+class ChangelogFollower:
     """A replica and the changelogs that it follows. One thread steps; ``parts`` are what it is to keep.
 
     With a ``topology`` they are read as far as its application has committed; without one each is a topic, which is

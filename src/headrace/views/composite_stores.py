@@ -36,7 +36,7 @@ class Source(Protocol):
     def is_closed(self) -> bool: ...
 
 
-class Across:
+class CompositeStore:
     """Reads the partitions of a store that are here, as one. Handles stay valid while partitions come and go.
 
     Its methods are those of the store's kind; faces call them by name.
@@ -123,4 +123,4 @@ class Across:
             self._read()[0].release()
 
     def __repr__(self) -> str:
-        return f"Across('{self.name}')"
+        return f"CompositeStore('{self.name}')"

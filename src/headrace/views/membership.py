@@ -169,7 +169,7 @@ def shares(
     return mine
 
 
-class Roster:
+class MembershipTable:
     """The announcements of all members, as far as they have been read.
 
     With a ``proof`` only signed announcements count.

@@ -18,7 +18,7 @@ from headrace.topics.log import TopicLog
 from headrace.topics.partitioner import StreamPartitioner
 from headrace.topology.topology import Topology
 from headrace.views.changelog_follower import wall_clock_ms
-from headrace.views.membership import Member, Roster, active_keeper, shares
+from headrace.views.membership import Member, MembershipTable, active_keeper, shares
 from headrace.views.metadata import HostInfo, KeyQueryMetadata, StreamsMetadata
 from headrace.views.peer_authentication import PeerProof
 from headrace.views.viewed_stores import ViewedStore, task_name
@@ -71,7 +71,7 @@ class ViewNode:
         self.lease = lease or Lease()
         self._clock = clock
         self._standbys = config.num_standby_replicas
-        self.roster = Roster(config.application_id, log, PeerProof.of(config.http_token))
+        self.roster = MembershipTable(config.application_id, log, PeerProof.of(config.http_token))
         self.roster.create()
         self.views = Views(
             topology, config, log, directory, tasks=(), is_active=self.is_active, clock=clock, keep_unassigned=True

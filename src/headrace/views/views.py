@@ -25,8 +25,8 @@ from headrace.state.stores.read_only import ReadOnlyStore
 from headrace.topics.log import TopicLog
 from headrace.topics.partitioner import StreamPartitioner, partition_for
 from headrace.topology.topology import Topology
-from headrace.views.changelog_follower import Tail, wall_clock_ms
-from headrace.views.composite_stores import Across
+from headrace.views.changelog_follower import ChangelogFollower, wall_clock_ms
+from headrace.views.composite_stores import CompositeStore
 from headrace.views.execution import run
 from headrace.views.global_stores import WHOLE
 from headrace.views.metadata import LagInfo
@@ -67,7 +67,7 @@ class Views:
         """The stores that can be asked, by name."""
         self.config = config
         self._all_stores = {*topology.state_stores, *topology.global_stores}
-        self._tail = Tail(topology, config, log, self.stores, directory, clock=clock)
+        self._tail = ChangelogFollower(topology, config, log, self.stores, directory, clock=clock)
         self._is_active = is_active or _always
         self.tasks = task_counts(self.stores, self._tail.partitions)
         """All tasks that have stores, and what they have of them."""
@@ -241,7 +241,9 @@ class Views:
                 f"it fits {', '.join(sorted(each.replace('_', ' ') for each in wanted.kinds))} stores"
             )
             raise InvalidStateStoreError(message)
-        across = Across(self, store, wanted, partition=parameters.partition, stale=parameters.stale_stores_enabled)
+        across = CompositeStore(
+            self, store, wanted, partition=parameters.partition, stale=parameters.stale_stores_enabled
+        )
         # A partition that is not here is told at once.
         self.reading_parts(store.name, parameters.partition, stale=parameters.stale_stores_enabled)[0].release()
         return wanted.create(across)

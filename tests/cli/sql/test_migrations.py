@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.sql.embedded import Reached
+from headrace.cli.sql.embedded import ServerConnection
 from tests.cli.conftest import Command, Done
 
 
 @pytest.fixture
-def migrations(headrace: Command, server: Reached, tmp_path: Path) -> Command:
+def migrations(headrace: Command, server: ServerConnection, tmp_path: Path) -> Command:
     def run(name: str, *args: object, code: int = 0) -> Done:
         to_server = () if name == "create" else ("--server", server.address, "--token", server.token)
         return headrace("sql", "migrations", name, *args, "--directory", tmp_path / "m", *to_server, code=code)

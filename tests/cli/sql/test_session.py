@@ -10,13 +10,13 @@ import pytest
 
 from headrace.cli.sql.builtin import SessionEnds, builtin
 from headrace.cli.sql.client import Answer, Piece, SqlClient, SqlRequestError
-from headrace.cli.sql.embedded import Reached
+from headrace.cli.sql.embedded import ServerConnection
 from headrace.sql.errors import SqlParseError
 from tests.cli.sql.kit import Typed
 
 
 @pytest.fixture(scope="module", autouse=True)
-def sources(server: Reached) -> None:
+def sources(server: ServerConnection) -> None:
     client = SqlClient(server.address, token=server.token)
     client.execute(
         "CREATE STREAM clicks (who STRING KEY, page STRING, cents DECIMAL(6, 2)) "

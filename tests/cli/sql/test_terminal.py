@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from headrace.cli.sql.client import SqlClient
-from headrace.cli.sql.embedded import Reached
+from headrace.cli.sql.embedded import ServerConnection
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 _SECONDS = 60
@@ -60,7 +60,7 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal(server: Reached, tmp_path: Path) -> Iterator[Terminal]:
+def terminal(server: ServerConnection, tmp_path: Path) -> Iterator[Terminal]:
     environment = {
         # These would be believed more than the terminal.
         **{name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")},

@@ -24,7 +24,7 @@ from headrace.sql.types import (
     SqlType,
 )
 from headrace.sql.types.conversions import UnsupportedCast, converter
-from headrace.sql.types.decimals import (
+from headrace.sql.types.java_arithmetic import (
     double_text,
     fitted,
     integer_quotient,

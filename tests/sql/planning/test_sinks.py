@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.planning.running.row_serde import StoredRowSerde
+from headrace.sql.planning.record_functions.row_serde import StoredRowSerde
 from headrace.sql.types import ARRAY, DECIMAL, INTEGER, MAP, STRING, STRUCT, StructField
 from tests.sql.planning.session import planned, running, schema
 

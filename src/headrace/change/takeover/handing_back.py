@@ -16,7 +16,7 @@ from headrace.change.takeover.legacy import Tell, check_members
 from headrace.change.takeover.task_memory import group_offsets
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
-from headrace.runtime.memory import unpack_memory
+from headrace.runtime.task_memory import unpack_memory
 from headrace.topics.consumer_group import GroupOffset, left_by_kafka_streams
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import TopicPartition

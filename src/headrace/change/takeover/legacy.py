@@ -24,7 +24,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Legacy:
+class StoppedKafkaStreams:
     """State that Kafka Streams has left, at a moment when nothing writes it."""
 
     layout: Layout
@@ -49,7 +49,9 @@ class Legacy:
         return {target: count for target, count in found.items() if count > 0}
 
 
-def find_legacy(layout: Layout, log: DurableLog, *, wait: timedelta, lost: Collection[str], tell: Tell) -> Legacy:
+def find_legacy(
+    layout: Layout, log: DurableLog, *, wait: timedelta, lost: Collection[str], tell: Tell
+) -> StoppedKafkaStreams:
     """Returns what Kafka Streams has left, once it is at rest; complains about whatever does not fit.
 
     ``lost`` are stores that may be lost because nothing of them is in Kafka.
@@ -60,12 +62,12 @@ def find_legacy(layout: Layout, log: DurableLog, *, wait: timedelta, lost: Colle
     _check_logging(layout, lost)
     targets = [(topic, partition) for topic, count in topics.items() for partition in range(count)]
     ends = _settled_ends(log, application, targets, wait, tell)
-    legacy = Legacy(layout, log.group_offsets(application), log.begin_offsets(targets), ends)
+    legacy = StoppedKafkaStreams(layout, log.group_offsets(application), log.begin_offsets(targets), ends)
     _check_offsets(legacy, log)
     return legacy
 
 
-def check_unchanged(legacy: Legacy, log: DurableLog) -> None:
+def check_unchanged(legacy: StoppedKafkaStreams, log: DurableLog) -> None:
     """Complains if anything was written, or committed, since it was looked at."""
     application = legacy.application
     moved = [target for target, end in log.end_offsets(legacy.ends, stable=False).items() if legacy.ends[target] != end]
@@ -172,7 +174,7 @@ def _settled_ends(
         time.sleep(_STEP_S)
 
 
-def _check_offsets(legacy: Legacy, log: DurableLog) -> None:
+def _check_offsets(legacy: StoppedKafkaStreams, log: DurableLog) -> None:
     application, layout, offsets = legacy.application, legacy.layout, legacy.offsets
     read = {(topic, partition) for place in layout.tasks for _, topic, partition in place.inputs}
     strangers = sorted({topic for topic, _ in offsets.keys() - read})
@@ -202,7 +204,7 @@ def _check_offsets(legacy: Legacy, log: DurableLog) -> None:
     _check_none_expired(legacy)
 
 
-def _check_none_expired(legacy: Legacy) -> None:
+def _check_none_expired(legacy: StoppedKafkaStreams) -> None:
     """Complains about state without offsets: every record would count twice."""
     layout = legacy.layout
     for part in layout.parts.values():

@@ -11,7 +11,7 @@ from typing import Any
 from headrace.batches.layout import Layout
 from headrace.change.changelog_rows import read_pages
 from headrace.change.partition_keys import partition_key_of, stored_key_of
-from headrace.change.takeover.legacy import Legacy, Tell
+from headrace.change.takeover.legacy import StoppedKafkaStreams, Tell
 from headrace.errors import ChangeRefusedError, StreamsError
 from headrace.serdes import Serde, Serdes
 from headrace.state import StoreBuilder
@@ -30,7 +30,7 @@ _KINDS_OF_DSL = frozenset(
 """Stores that are keyed by the key of the record, unless a processor of one's own writes them."""
 
 
-def check_rows(legacy: Legacy, log: TopicLog, tell: Tell) -> dict[str, int]:
+def check_rows(legacy: StoppedKafkaStreams, log: TopicLog, tell: Tell) -> dict[str, int]:
     """Checks the changelogs of all stores; returns how many records each has."""
     counts: dict[str, int] = {}
     layout = legacy.layout

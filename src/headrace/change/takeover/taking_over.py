@@ -12,13 +12,13 @@ from headrace.app.topics import check_sources, external_partitions
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.layout import Layout
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
-from headrace.change.takeover.legacy import Legacy, Tell, check_unchanged, find_legacy
+from headrace.change.takeover.legacy import StoppedKafkaStreams, Tell, check_unchanged, find_legacy
 from headrace.change.takeover.stored_rows import check_rows
 from headrace.change.takeover.task_memory import task_update
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
 from headrace.topics.consumer_group import GroupOffset, left_by_kafka_streams
-from headrace.topics.journal import DurableLog, TaskHead
+from headrace.topics.journal import DurableLog, TaskCommitState
 from headrace.topics.log import TopicPartition
 from headrace.topology.topology import Topology
 
@@ -29,7 +29,7 @@ TAKEOVER = "takeover"
 class Takeover:
     """Plan of a takeover; nothing was changed yet."""
 
-    legacy: Legacy
+    legacy: StoppedKafkaStreams
     records: Mapping[str, int]
     """Records of the changelog of each store."""
 
@@ -100,7 +100,7 @@ def _carry_out(layout: Layout, stopped: StoppedApplication, plan: ChangePlan) ->
     stopped.finish(description)
 
 
-def _giving(update: TaskUpdate) -> Callable[[TaskHead], TaskUpdate]:
+def _giving(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
     return lambda _: update
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.change.stopped import TaskUpdate
-from headrace.runtime.memory import pack_memory
+from headrace.runtime.task_memory import pack_memory
 from headrace.topics.consumer_group import GroupOffset, OffsetMetadata
 from headrace.topics.log import Offsets, TopicPartition
 from headrace.topology.nodes import ProcessorNode

@@ -21,7 +21,7 @@ _REST = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
-class Reached:
+class ServerConnection:
     """A server: its address, and how to wait until its queries have read what is there."""
 
     address: str
@@ -31,7 +31,7 @@ class Reached:
 
 
 @contextmanager
-def embedded_server(settings: Mapping[str, Any], engine: str) -> Iterator[Reached]:
+def embedded_server(settings: Mapping[str, Any], engine: str) -> Iterator[ServerConnection]:
     """Starts a server on the log of these settings, at a free port of this machine."""
     # Imported here: the packages for serving are optional.
     try:
@@ -51,7 +51,7 @@ def embedded_server(settings: Mapping[str, Any], engine: str) -> Iterator[Reache
         # Who has started it may run Python anyway, and nobody else has the token.
         settings = {"ksql.functions.python.modules": "*", **settings}
         with SqlServer(settings, listen="localhost:0", engine=runs_queries, token=token) as server:
-            yield Reached(server.url, lambda: _settle(server), token)
+            yield ServerConnection(server.url, lambda: _settle(server), token)
     finally:
         logger.removeHandler(quiet)
         logger.propagate = propagate

@@ -13,7 +13,7 @@ import click
 from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.sql.client import SqlClient
-from headrace.cli.sql.embedded import Reached, embedded_server, missing
+from headrace.cli.sql.embedded import ServerConnection, embedded_server, missing
 from headrace.cli.sql.screen import Screen
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _interactive(session: Session, server: str | None) -> None:
 
 
 @contextmanager
-def _reached(server: str | None, settings: dict[str, object], engine: str) -> Iterator[Reached]:
+def _reached(server: str | None, settings: dict[str, object], engine: str) -> Iterator[ServerConnection]:
     if server is None:
         # CREATE FUNCTION finds modules beside the user.
         sys.path.insert(0, str(Path.cwd()))
@@ -127,7 +127,7 @@ def _reached(server: str | None, settings: dict[str, object], engine: str) -> It
         message = f"'{server}' is neither a command nor the address of a server, such as http://localhost:8088"
         raise click.UsageError(message)
     # A server goes on without this process.
-    yield Reached(server)
+    yield ServerConnection(server)
 
 
 def read_definition(text: str) -> tuple[str, str]:

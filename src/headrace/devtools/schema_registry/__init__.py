@@ -8,6 +8,7 @@ checks compatibility for Avro alone.
 | ``avro_schemas``, ``schemas``, ``compatibility`` | schemas: what is one, which are the same, which can follow which |
 | ``content`` | what is registered, made of the records of the topic |
 | ``registry`` | what can be asked of it |
+| ``errors`` | errors, with the numbers that clients know |
 | ``routes``, ``server`` | HTTP |
 | ``process`` | a process of its own, in the background |
 """

@@ -12,7 +12,7 @@ from headrace.sql.expressions.typed import TypedExpression
 from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Binary, Unary
 from headrace.sql.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, STRING, SqlBaseType, SqlType
-from headrace.sql.types.decimals import (
+from headrace.sql.types.java_arithmetic import (
     DECIMAL_OPERATIONS,
     as_decimal_type,
     double_quotient,

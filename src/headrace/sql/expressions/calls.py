@@ -32,7 +32,7 @@ from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import AtTimeZone, Call, ColumnReference, Expression, IntervalUnit, Lambda
 from headrace.sql.syntax.units import UNITS
 from headrace.sql.types import ARRAY, STRING, TIMESTAMP, SqlType
-from headrace.sql.types.decimals import as_decimal_type
+from headrace.sql.types.java_arithmetic import as_decimal_type
 from headrace.sql.types.times import to_zone
 from headrace.sql.types.type_names import type_text
 

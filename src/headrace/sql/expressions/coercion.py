@@ -32,7 +32,7 @@ from headrace.sql.types import (
     StructField,
 )
 from headrace.sql.types.conversions import boolean_of
-from headrace.sql.types.decimals import fitted, widest
+from headrace.sql.types.java_arithmetic import fitted, widest
 from headrace.sql.types.times import parse_date, parse_time, parse_timestamp
 from headrace.sql.types.type_names import type_text
 

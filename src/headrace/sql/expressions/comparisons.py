@@ -12,7 +12,7 @@ from headrace.sql.expressions.typed import TypedExpression
 from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Between, ColumnReference, Comparison, Expression, IsNull, Literal
 from headrace.sql.types import BIGINT, BOOLEAN, DOUBLE, STRING, SqlBaseType, SqlDecimal, SqlType
-from headrace.sql.types.decimals import of_double
+from headrace.sql.types.java_arithmetic import of_double
 from headrace.sql.types.schema import WINDOW_BOUNDS
 from headrace.sql.types.times import parse_timestamp
 from headrace.sql.types.type_names import type_text

@@ -16,7 +16,7 @@ from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.types import STRING, SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
 from headrace.sql.types.conversions import converter
-from headrace.sql.types.decimals import plain
+from headrace.sql.types.java_arithmetic import plain
 
 TIMEOUT_MS = "ksql.functions.python.timeout.ms"
 """The setting of how long a function may take where a statement waits for its one value."""

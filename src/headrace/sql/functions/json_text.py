@@ -14,7 +14,7 @@ from typing import Any
 from headrace.sql.functions.definitions import CallSite, overload, scalar
 from headrace.sql.types import SqlArray, SqlBaseType, SqlMap, SqlStruct, SqlType
 from headrace.sql.types.conversions import boolean_text
-from headrace.sql.types.decimals import double_text, plain
+from headrace.sql.types.java_arithmetic import double_text, plain
 from headrace.sql.types.times import date_text, time_text, timestamp_text
 
 CATEGORY = "JSON"

@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.sql.functions.definitions import ScalarFunction, overload, scalar
 from headrace.sql.types import DECIMAL, SqlDecimal, SqlType
-from headrace.sql.types.decimals import (
+from headrace.sql.types.java_arithmetic import (
     CONTEXT,
     as_decimal_type,
     double_to_bigint,

@@ -23,7 +23,7 @@ from headrace.sql.functions.signatures import (
     is_generic,
 )
 from headrace.sql.types import SqlArray, SqlBaseType, SqlMap, SqlType
-from headrace.sql.types.decimals import widest
+from headrace.sql.types.java_arithmetic import widest
 from headrace.sql.types.type_names import type_text
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.errors import describe_value
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
-from headrace.sql.types.decimals import fitted
+from headrace.sql.types.java_arithmetic import fitted
 
 _BITS = {
     SqlBaseType.INTEGER: 32,

@@ -10,13 +10,13 @@ from headrace.config.named_objects import (
     EXTRACTORS,
     PROCESSING_HANDLERS,
     PRODUCTION_HANDLERS,
-    Makers,
+    FactoriesByName,
 )
 
 STREAMS_PREFIX = "ksql.streams."
 """Settings with this prefix are those of the applications that run queries."""
 
-NAMED: Mapping[str, Makers] = {
+NAMED: Mapping[str, FactoriesByName] = {
     "default.timestamp.extractor": EXTRACTORS,
     "default.deserialization.exception.handler": DESERIALIZATION_HANDLERS,
     "deserialization.exception.handler": DESERIALIZATION_HANDLERS,

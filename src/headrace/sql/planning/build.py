@@ -32,8 +32,8 @@ from headrace.sql.planning.plan import (
     Step,
     TimeColumn,
 )
-from headrace.sql.planning.running import records
-from headrace.sql.planning.running.aggregating import (
+from headrace.sql.planning.record_functions import records
+from headrace.sql.planning.record_functions.aggregating import (
     GroupedRow,
     added,
     added_rows,
@@ -42,9 +42,15 @@ from headrace.sql.planning.running.aggregating import (
     results,
     taken_back,
 )
-from headrace.sql.planning.running.reading import OF_RECORD, ColumnTime, RecordColumns, WithKeyColumns, extra_of
-from headrace.sql.planning.running.row_serde import StoredRowSerde
-from headrace.sql.planning.running.writing import TimeFromColumn
+from headrace.sql.planning.record_functions.reading import (
+    OF_RECORD,
+    ColumnTime,
+    RecordColumns,
+    WithKeyColumns,
+    extra_of,
+)
+from headrace.sql.planning.record_functions.row_serde import StoredRowSerde
+from headrace.sql.planning.record_functions.writing import TimeFromColumn
 from headrace.sql.types.schema import Column
 from headrace.windows import EmitStrategy, JoinWindows, SessionWindows, TimeWindows
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.planning.joins import FromClause
+from headrace.sql.planning.from_clause import FromClause
 from headrace.sql.planning.projection import Projection
-from headrace.sql.planning.request import SinkRequest
+from headrace.sql.planning.sink_request import SinkRequest
 from headrace.sql.planning.sources import place
 from headrace.sql.planning.tree import calls
 from headrace.sql.syntax.formatter import expression_text

@@ -10,11 +10,11 @@ from headrace.sql.catalog import Catalog, SourceDefinition
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.planning import clause_checks
-from headrace.sql.planning.aggregation import aggregated
+from headrace.sql.planning.aggregate_steps import aggregated
 from headrace.sql.planning.distinct import check_distinct, without_repeated
-from headrace.sql.planning.grouping import Grouping, Groups, check_row_functions, check_ungrouped
-from headrace.sql.planning.joining import join_key_types, joined_sources
-from headrace.sql.planning.joins import check_join_kinds, check_joins, from_clause
+from headrace.sql.planning.from_clause import check_join_kinds, check_joins, from_clause
+from headrace.sql.planning.group_by import Grouping, Groups, check_row_functions, check_ungrouped
+from headrace.sql.planning.join_steps import join_key_types, joined_sources
 from headrace.sql.planning.keys import ordered_key, partitioned
 from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import (
@@ -35,9 +35,9 @@ from headrace.sql.planning.projection import (
     keyed_by_source,
 )
 from headrace.sql.planning.reads import read, time_column
-from headrace.sql.planning.request import SinkRequest
 from headrace.sql.planning.select import SelectClause, Selected
 from headrace.sql.planning.sink import casted, check_insert, sink_definition, sink_key_format, sink_value_format
+from headrace.sql.planning.sink_request import SinkRequest
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.table_functions import TableFunctions
 from headrace.sql.planning.tree import references

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.planning.joins import FromClause
+from headrace.sql.planning.from_clause import FromClause
 from headrace.sql.planning.select import Selected
 from headrace.sql.planning.sources import listed
 from headrace.sql.syntax.formatter import expression_text, name_text

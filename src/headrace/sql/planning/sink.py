@@ -14,7 +14,7 @@ from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats import FormatOptions, format_named
 from headrace.sql.functions.resolution import implicitly_castable
 from headrace.sql.planning.plan import KeyFormat, ValueFormat
-from headrace.sql.planning.request import SinkRequest
+from headrace.sql.planning.sink_request import SinkRequest
 from headrace.sql.syntax.nodes import Cast, Expression, TypeName
 from headrace.sql.types import SqlType
 from headrace.sql.types.schema import Column, Schema

@@ -14,7 +14,7 @@ from headrace.sql.formats import format_named
 from headrace.sql.planning.build import key_serde_of
 from headrace.sql.planning.plan import KeyFormat, KeyWindow
 from headrace.sql.planning.reads import time_column
-from headrace.sql.planning.running.reading import ColumnTime, header_structs
+from headrace.sql.planning.record_functions.reading import ColumnTime, header_structs
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
 from headrace.sql.types.schema import Column, Namespace

@@ -7,9 +7,9 @@ from typing import Any
 
 from headrace.sql.expressions import RowFunction
 from headrace.sql.planning.clause_checks import check_functions, check_table_functions
-from headrace.sql.planning.grouping import check_row_functions
+from headrace.sql.planning.group_by import check_row_functions
 from headrace.sql.planning.planner import everything_in
-from headrace.sql.planning.running.records import Exploded
+from headrace.sql.planning.record_functions.records import Exploded
 from headrace.sql.planning.select import SelectClause
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.table_functions import TableFunctions

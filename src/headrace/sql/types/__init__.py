@@ -5,7 +5,7 @@
 | ``sql_types`` | the types, as values; import them from this package |
 | ``schema`` | the columns of a source: keys, values, headers |
 | ``conversions`` | from one type to another |
-| ``decimals``, ``times`` | numbers as Java computes them; dates and times without a limit on years |
+| ``java_arithmetic``, ``times`` | numbers as Java computes them; dates and times without a limit on years |
 | ``type_names`` | how messages call types |
 """
 

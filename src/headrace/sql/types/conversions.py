@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
-from headrace.sql.types.decimals import (
+from headrace.sql.types.java_arithmetic import (
     double_text,
     double_to_bigint,
     double_to_integer,

@@ -12,7 +12,7 @@ from headrace.topics.journal import (
     EdgeBlob,
     JournalState,
     Receipt,
-    TaskHead,
+    TaskCommitState,
     TaskRecord,
     TaskStatus,
     Written,
@@ -106,15 +106,15 @@ class EmbeddedTaskJournal:
         self._task = task
         self._changelogs = changelogs
 
-    def open(self) -> TaskHead:
+    def open(self) -> TaskCommitState:
         # The ends of changelogs and the record belong together, so they are read in one transaction.
-        def head_of(tables: Tables) -> TaskHead:
+        def head_of(tables: Tables) -> TaskCommitState:
             application = tables.application(self._application) or Application()
             check_owner(self._application, self._incarnation, application)
             ends = {target: tables.partition(target)[1].end for target in self._changelogs}
-            return TaskHead(self._record(tables), ends)
+            return TaskCommitState(self._record(tables), ends)
 
-        head: TaskHead = self._read(head_of)
+        head: TaskCommitState = self._read(head_of)
         return head
 
     def look(self) -> TaskRecord | None:

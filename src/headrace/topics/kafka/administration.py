@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the client's package does not list them
     AdminClient,
     AlterConfigOpType,
@@ -246,7 +246,7 @@ class Administration:
     def _ask_offsets(
         self, specs: Mapping[TopicPartition, OffsetSpec], *, stable: bool
     ) -> dict[TopicPartition, tuple[int, int]]:
-        places = {target: Place(*target) for target in specs}
+        places = {target: KafkaTopicPartition(*target) for target in specs}
         # The client must live until the answers are there.
         admin = self._clients.admin
         futures = admin.list_offsets(
@@ -262,7 +262,7 @@ class Administration:
             return
         begins, ends = self.begin_offsets(before), self.end_offsets(before, stable=False)
         places = [
-            Place(*target, min(offset, ends[target]))
+            KafkaTopicPartition(*target, min(offset, ends[target]))
             for target, offset in before.items()
             if offset > begins[target] and ends[target] > begins[target]
         ]

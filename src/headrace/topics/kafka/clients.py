@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headrace.errors import RetriableError
@@ -158,7 +158,7 @@ class Clients:
             # What it has fetched of a topic that was made anew since is not what is asked for.
             stands = reader.topic_id == topic_id
             if stands and reader.position != start:
-                reader.consumer.seek(Place(*target, start))
+                reader.consumer.seek(KafkaTopicPartition(*target, start))
                 reader.position, reader.left = start, ()
         except KafkaException as exception:
             client_logger.debug("a reader of '%s' is made anew: %s", target[0], exception)
@@ -173,7 +173,7 @@ class Clients:
             consumer = Consumer(
                 {**self.settings.for_consumer(_READER_GROUP), "error_cb": self._note}, logger=client_logger
             )
-            consumer.assign([Place(*target, start)])
+            consumer.assign([KafkaTopicPartition(*target, start)])
         return Reader(consumer, start, topic_id=topic_id)
 
     def give_back(self, target: TopicPartition, reader: Reader) -> None:

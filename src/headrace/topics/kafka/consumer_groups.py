@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headrace.topics.consumer_group import GroupMember, GroupOffset, cut_metadata
 from headrace.topics.kafka.administration import Question, ask
 from headrace.topics.kafka.clients import Clients, client_logger
-from headrace.topics.kafka.exact_commit import commit_with_metadata
 from headrace.topics.kafka.explaining import error_of
+from headrace.topics.kafka.offset_metadata_commit import commit_with_metadata
 from headrace.topics.log import TopicPartition
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ def read_offsets(clients: Clients, group: str) -> dict[TopicPartition, GroupOffs
         try:
             topics = consumer.list_topics(timeout=clients.patience_s).topics
             places = [
-                Place(topic, partition)
+                KafkaTopicPartition(topic, partition)
                 for topic, found in topics.items()
                 if not topic.startswith("__")
                 for partition in found.partitions
@@ -54,15 +54,15 @@ def read_offsets(clients: Clients, group: str) -> dict[TopicPartition, GroupOffs
     }
 
 
-def _committed(consumer: Consumer, places: list[Place], timeout_s: float) -> list[Place]:
-    found: list[Place] = consumer.committed(places, timeout=timeout_s)
+def _committed(consumer: Consumer, places: list[KafkaTopicPartition], timeout_s: float) -> list[KafkaTopicPartition]:
+    found: list[KafkaTopicPartition] = consumer.committed(places, timeout=timeout_s)
     for each in found:
         if each.error is not None:
             raise KafkaException(each.error)
     return found
 
 
-def _metadata(place: Place) -> str:
+def _metadata(place: KafkaTopicPartition) -> str:
     """Returns the metadata of an offset. The client forgets to end it, so that it may be followed by anything."""
     try:
         return cut_metadata(place.metadata or "")
@@ -79,7 +79,9 @@ def commit_offsets(clients: Clients, group: str, offsets: Mapping[TopicPartition
             commit_with_metadata(clients, group, offsets)
             return
         wanted = [
-            ConsumerGroupTopicPartitions(group, [Place(*target, each.offset) for target, each in offsets.items()])
+            ConsumerGroupTopicPartitions(
+                group, [KafkaTopicPartition(*target, each.offset) for target, each in offsets.items()]
+            )
         ]
         ask_patiently(
             clients,

@@ -6,9 +6,9 @@ import time
 
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
+from headrace.topics.kafka.plain_append import Appender
 from headrace.topics.kafka.progress_topics import description_topic, ensure_place
 from headrace.topics.kafka.reading import read_range
-from headrace.topics.kafka.writing import Appender
 
 _KEY = b"application"
 

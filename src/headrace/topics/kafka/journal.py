@@ -18,14 +18,14 @@ from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.history import BATCH, PLAN, TAKEOVER, Batch, History, Opener, Plan, entry_key
 from headrace.topics.kafka.history_reader import read_history
+from headrace.topics.kafka.journal_maintenance import Upkeep
 from headrace.topics.kafka.progress_topics import (
     batches_topic,
     ensure_topics,
     is_progress,
     task_place,
 )
-from headrace.topics.kafka.transactions import end_open_transactions
-from headrace.topics.kafka.upkeep import Upkeep
+from headrace.topics.kafka.transactional_producers import end_open_transactions
 from headrace.topics.log import Committed, TopicPartition
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -15,21 +15,21 @@ from headrace.topics.consumer_group import GroupMember, GroupOffset
 from headrace.topics.journal import ApplicationCut
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients, close_clients, open_clients
+from headrace.topics.kafka.consistent_cut import cut_application
 from headrace.topics.kafka.consumer_groups import commit_offsets, read_members, read_offsets
-from headrace.topics.kafka.cutting import cut_application
 from headrace.topics.kafka.descriptions import read_description, write_description
 from headrace.topics.kafka.history import History
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.journal import KafkaJournal
+from headrace.topics.kafka.plain_append import Appender
 from headrace.topics.kafka.progress_topics import application_of, is_progress, progress_topics
 from headrace.topics.kafka.reading import read_range, sample_bytes
 from headrace.topics.kafka.resetting import list_groups, reset_application
 from headrace.topics.kafka.settings import ClientSettings
-from headrace.topics.kafka.task_journal import KafkaTaskJournal
-from headrace.topics.kafka.times import latest_time, offset_after
+from headrace.topics.kafka.task_transaction import KafkaTaskJournal
+from headrace.topics.kafka.time_lookup import latest_time, offset_after
 from headrace.topics.kafka.transactional_append import append_in_transaction
-from headrace.topics.kafka.transactions import fence
-from headrace.topics.kafka.writing import Appender
+from headrace.topics.kafka.transactional_producers import fence
 from headrace.topics.log import Committed, Offsets, Output, Raw, Topic, TopicPartition, Written
 
 _POLL_FIRST_S = 0.002

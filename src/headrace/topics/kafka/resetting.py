@@ -15,9 +15,9 @@ from headrace.topics.kafka.consumer_groups import ask_patiently
 from headrace.topics.kafka.explaining import error_of, explain
 from headrace.topics.kafka.history import RESET, RESET_DONE, Opener, entry_key
 from headrace.topics.kafka.history_reader import read_history
+from headrace.topics.kafka.plain_append import Appender
 from headrace.topics.kafka.progress_topics import batches_topic, ensure_topics, progress_topics
-from headrace.topics.kafka.transactions import end_open_transactions
-from headrace.topics.kafka.writing import Appender
+from headrace.topics.kafka.transactional_producers import end_open_transactions
 
 
 def reset_application(

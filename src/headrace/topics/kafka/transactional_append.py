@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.producing import Delivery, flush, produce
-from headrace.topics.kafka.transactions import fencing_producer
+from headrace.topics.kafka.transactional_producers import fencing_producer
 from headrace.topics.log import Output, Topic, Written
 from headrace.topics.record_partitioning import Sticky, spread
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.sql.errors import SqlError, SqlStatementError
-from headrace.sql.reading.pull.keys import KeyConditions, KeyRows, RangeRows
+from headrace.sql.reading.pull.key_access import KeyConditions, KeyRows, RangeRows
 from headrace.sql.syntax.parser import parse_expression
 from headrace.topics.journal import TaskRecord
 from tests.sql.places import QueryPlace

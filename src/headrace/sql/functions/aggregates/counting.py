@@ -22,7 +22,7 @@ from headrace.sql.types import (
     StructField,
 )
 from headrace.sql.types.conversions import boolean_text
-from headrace.sql.types.decimals import CONTEXT, fitted, negated, unit, wrap_bigint, wrap_integer
+from headrace.sql.types.java_arithmetic import CONTEXT, fitted, negated, unit, wrap_bigint, wrap_integer
 
 CATEGORY = "Aggregate"
 _TEXTS = ARRAY(STRING)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from headrace.sql.functions.definitions import Aggregate, AggregateFunction, AggregateOverload
 from headrace.sql.functions.signatures import signature
 from headrace.sql.types import BIGINT, DOUBLE, INTEGER, STRUCT, SqlType, StructField
-from headrace.sql.types.decimals import double_quotient, wrap_bigint, wrap_integer
+from headrace.sql.types.java_arithmetic import double_quotient, wrap_bigint, wrap_integer
 
 _SUMS = ("X_SUM", "Y_SUM", "X_SQUARED_SUM", "Y_SQUARED_SUM", "XY_SUM")
 

@@ -1,6 +1,6 @@
 """Pull queries: ``SELECT`` without ``EMIT``, answered from the views of tables, or by reading a stream once.
 
-Start with ``table_query``; ``keys`` finds the keys that a condition names, ``table_rows`` reads their rows.
+Start with ``table_query``; ``key_access`` finds the keys that a condition names, ``table_rows`` reads their rows.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def pull(statement: SelectQuery, context: QueryContext) -> PullResult:
         of_stream = StreamQuery(query, context)
         result = PullResult(query_id, of_stream.schema, iter(()))
 
-        def told() -> Iterator[ResultRow]:
+        def rows_then_message() -> Iterator[ResultRow]:
             yield from of_stream.rows()
             result.final_message = of_stream.final_message
 
-        result.rows = told()
+        result.rows = rows_then_message()
         return result
     except SqlError as error:
         if error.statement is None:

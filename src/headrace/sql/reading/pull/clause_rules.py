@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import Position, SqlParseError, SqlStatementError
 from headrace.sql.planning.tree import references
-from headrace.sql.reading.pull.scan_rules import HELP, is_on
+from headrace.sql.reading.pull.condition_checks import HELP, is_on
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import Query, SelectAll, SelectItem, SelectQuery
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from headrace.sql.expressions import AggregateCall, RowFunction
-from headrace.sql.planning.grouping import Grouping, Groups
+from headrace.sql.planning.group_by import Grouping, Groups
 from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.select import Selected
 from headrace.sql.planning.sources import Sources

@@ -11,7 +11,7 @@ from headrace.sql.catalog import Catalog
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions import RowFunction
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.planning.grouping import Groups
+from headrace.sql.planning.group_by import Groups
 from headrace.sql.planning.planner import everything_in
 from headrace.sql.planning.select import SelectClause, Selected
 from headrace.sql.planning.sources import FromSource, Sources

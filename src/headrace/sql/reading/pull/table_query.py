@@ -10,11 +10,11 @@ from headrace.sql.expressions import RowPredicate
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.tree import references, walk
 from headrace.sql.reading.pull.clause_rules import EXTENSIONS
+from headrace.sql.reading.pull.condition_checks import TABLE_SCANS, check_condition, check_like, is_on
 from headrace.sql.reading.pull.conditions import conjunction, conjuncts
-from headrace.sql.reading.pull.keys import Access, KeyConditions
+from headrace.sql.reading.pull.key_access import Access, KeyConditions
 from headrace.sql.reading.pull.ordering import ordered, page
 from headrace.sql.reading.pull.prepared import prepared_query
-from headrace.sql.reading.pull.scan_rules import TABLE_SCANS, check_condition, check_like, is_on
 from headrace.sql.reading.results import QueryContext, ResultRow
 from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Like

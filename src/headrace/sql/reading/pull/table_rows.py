@@ -9,7 +9,7 @@ from typing import Any
 from headrace.sql.planning.build import key_serde_of
 from headrace.sql.planning.sources import FromSource
 from headrace.sql.planning.typing import Typing
-from headrace.sql.reading.pull.keys import Access, KeyRows, RangeRows, plain_key
+from headrace.sql.reading.pull.key_access import Access, KeyRows, RangeRows, plain_key
 from headrace.sql.reading.record_rows import RecordRows, Row, Unreadable, key_format_of
 from headrace.sql.reading.tables import SqlTables
 from headrace.sql.reading.tables.carried_headers import unpacked

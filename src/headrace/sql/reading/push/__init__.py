@@ -9,11 +9,11 @@ from __future__ import annotations
 from uuid import uuid4
 
 from headrace.sql.errors import SqlError, SqlStatementError
-from headrace.sql.planning.grouping import Groups
+from headrace.sql.planning.group_by import Groups
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.tree import references
+from headrace.sql.reading.pull.condition_checks import HELP, is_on
 from headrace.sql.reading.pull.prepared import checked
-from headrace.sql.reading.pull.scan_rules import HELP, is_on
 from headrace.sql.reading.push.record_by_record import StreamRows, TableChanges
 from headrace.sql.reading.push.topic_follower import FollowedTopic, first_offsets, starts_at_latest
 from headrace.sql.reading.push.transient import transient_query

@@ -21,10 +21,10 @@ from headrace.sql.hosting.host import QueryState
 from headrace.sql.hosting.streams_host import application_id
 from headrace.sql.planning import QueryPlan, SinkRequest, build, plan_query
 from headrace.sql.planning.build import key_serde_of
-from headrace.sql.planning.grouping import Groups
-from headrace.sql.planning.joins import FromClause, from_clause
+from headrace.sql.planning.from_clause import FromClause, from_clause
+from headrace.sql.planning.group_by import Groups
 from headrace.sql.planning.planner import everything_in
-from headrace.sql.planning.running.row_serde import StoredRowSerde
+from headrace.sql.planning.record_functions.row_serde import StoredRowSerde
 from headrace.sql.planning.select import SelectClause, Selected
 from headrace.sql.planning.sources import Sources
 from headrace.sql.planning.typing import Typing

@@ -16,7 +16,7 @@ from headrace.state import Stores
 from headrace.state.engines.changes import Changes
 from headrace.state.rows.codec import timestamp_of
 from headrace.topics.log import Raw, TopicLog
-from headrace.views.changelog_follower import Tail, wall_clock_ms
+from headrace.views.changelog_follower import ChangelogFollower, wall_clock_ms
 from headrace.views.replica import Reader, engine_name
 from headrace.views.viewed_stores import Part, ViewedStore
 
@@ -50,7 +50,7 @@ class TableView:
         supplier = Stores.persistent_timestamped_key_value_store(_ROWS)
         builder = Stores.timestamped_key_value_store_builder(supplier, Serdes.bytes(), Serdes.bytes())
         stores = {_ROWS: ViewedStore(_ROWS, builder, topic, 0)}
-        self._tail = Tail(None, StreamsConfig(), log, stores, directory, adapt=self._adapt)
+        self._tail = ChangelogFollower(None, StreamsConfig(), log, stores, directory, adapt=self._adapt)
         self.partitions = self._tail.partitions[topic]
         self._lock = threading.Lock()
         self._is_closed = False

@@ -11,7 +11,7 @@ from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.expressions import RowFunction
 from headrace.sql.formats import format_named
 from headrace.sql.functions.definitions import Aggregate
-from headrace.sql.planning.grouping import Grouping, check_undo
+from headrace.sql.planning.group_by import Grouping, check_undo
 from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import GroupedAggregate, GroupWindow, KeyFormat, Step
 from headrace.sql.planning.sources import Sources

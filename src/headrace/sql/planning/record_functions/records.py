@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from headrace.sql.expressions.row_functions import RowFunction
-from headrace.sql.planning.running.bound import Bound
-from headrace.sql.planning.running.generated import Generated
+from headrace.sql.planning.record_functions.bound import Bound
+from headrace.sql.planning.record_functions.generated import Generated
 
 Row = list[Any]
 Key = Any

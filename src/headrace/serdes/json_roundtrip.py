@@ -14,10 +14,10 @@ _SCALARS = frozenset({str, int, float, bool, NoneType})
 _DEPTH = 255
 
 
-def comes_back(value: Any) -> bool:
+def roundtrips(value: Any) -> bool:
     """Tells whether a value and all its parts have types that JSON knows; a subclass would come back as its base.
 
-    >>> comes_back({"a": [1, None]}), comes_back({"a": (1, 2)})
+    >>> roundtrips({"a": [1, None]}), roundtrips({"a": (1, 2)})
     (True, False)
     """
     kind = type(value)
@@ -28,7 +28,7 @@ def comes_back(value: Any) -> bool:
     elif kind is not list:
         return False
     # Nearly all dicts and lists hold nothing but plain values, and then no Python code runs per item.
-    return _SCALARS.issuperset(map(type, value)) or all(map(comes_back, value))
+    return _SCALARS.issuperset(map(type, value)) or all(map(roundtrips, value))
 
 
 def find_strange(value: Any) -> tuple[str, Any] | None:

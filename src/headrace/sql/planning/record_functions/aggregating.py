@@ -8,8 +8,8 @@ from typing import Any
 
 from headrace.sql.expressions import RowFunction, TypedExpression
 from headrace.sql.functions.definitions import Aggregate
-from headrace.sql.planning.running.generated import Generated
-from headrace.sql.planning.running.records import Row
+from headrace.sql.planning.record_functions.generated import Generated
+from headrace.sql.planning.record_functions.records import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,15 +34,15 @@ from headrace.batches.inputs import check_inputs, input_ids
 from headrace.batches.layout import Layout
 from headrace.batches.positions import start_positions
 from headrace.batches.working_copy import discard
-from headrace.change.carrying import CarriedTask, Carrier
 from headrace.change.comparison import compare
 from headrace.change.copying import Convert, Copy, converter, copied_pages, copy_of, range_of
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.task_records import CarriedTask, TaskRecordMigration
 from headrace.change.verdicts import Comparison, Options
 from headrace.config import StreamsConfig
 from headrace.errors import BatchError, IncompatibleTopologyError, UnknownTopicError
 from headrace.runtime.task import TaskId
-from headrace.topics.journal import DurableLog, TaskHead
+from headrace.topics.journal import DurableLog, TaskCommitState
 from headrace.topics.log import Offsets, TopicPartition
 from headrace.topology.outline import Outline
 from headrace.topology.topology import Topology
@@ -221,11 +221,11 @@ def _check_unused(evolution: Evolution, log: DurableLog) -> None:
 
 
 def _details(
-    evolution: Evolution, stopped: StoppedApplication, heads: Mapping[str, TaskHead], new: Outline
+    evolution: Evolution, stopped: StoppedApplication, heads: Mapping[str, TaskCommitState], new: Outline
 ) -> _Details:
     log, old, comparison = stopped.log, evolution.known.outline, evolution.comparison
     records = {task: head.record for task, head in heads.items()}
-    carrier = Carrier(evolution.application, old, new, comparison, records)
+    carrier = TaskRecordMigration(evolution.application, old, new, comparison, records)
     tasks: dict[str, CarriedTask] = {}
     copies: dict[str, list[Copy]] = {}
     copiers: dict[int, str] = {}
@@ -270,7 +270,7 @@ def _commit(evolution: Evolution, stopped: StoppedApplication, details: _Details
     stopped.commit(details.positions)
 
 
-def _giving(update: TaskUpdate) -> Callable[[TaskHead], TaskUpdate]:
+def _giving(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
     """Returns what does not look at the task as it is: the plan has decided everything."""
     return lambda head: update
 
@@ -284,7 +284,7 @@ def _check_conversions(evolution: Evolution, details: _Details, log: DurableLog)
                     pass
 
 
-def _new_positions(evolution: Evolution, carrier: Carrier, stopped: StoppedApplication) -> Offsets:
+def _new_positions(evolution: Evolution, carrier: TaskRecordMigration, stopped: StoppedApplication) -> Offsets:
     """Returns where inputs begin that the former topology has not read, or that are read again."""
     log, new, rebuilt = stopped.log, evolution.new.outline, evolution.comparison.rebuilt_parts
     layout = Layout.on(log, evolution.topology, evolution.config)

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.processor import FixedKeyProcessor
 from headrace.record import FixedKeyRecord
-from headrace.sql.planning.running.reading import ColumnTime
+from headrace.sql.planning.record_functions.reading import ColumnTime
 from headrace.windows import Windowed
 
 

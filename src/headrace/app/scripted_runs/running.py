@@ -7,12 +7,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from headrace.app.scripted.hosted import Hosted
-from headrace.app.scripted.script import Script
+from headrace.app.scripted_runs.hosted import Hosted
+from headrace.app.scripted_runs.script import Script
+from headrace.batches.application_run import ApplicationRun
 from headrace.batches.executor import Executor
 from headrace.batches.layout import Layout
 from headrace.batches.loop import Member, tick
-from headrace.batches.run import ApplicationRun
 from headrace.topics.embedded import EmbeddedLog
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from headrace.app.scripted.hosted import Hosted, Step
+from headrace.app.scripted_runs.hosted import Hosted, Step
 from headrace.batches.layout import Layout
 from headrace.batches.plan import Plan, Range
 from headrace.batches.reports import TaskReport
@@ -13,7 +13,7 @@ from headrace.topics.log import Offsets, Raw, TopicLog, TopicPartition
 
 
 class Script:
-    """Plans the micro-batches of one program; see ``headrace.batches.run.PlanSource``.
+    """Plans the micro-batches of one program; see ``headrace.batches.application_run.PlanSource``.
 
     The first batch opens all tasks, the last one lets them write what they know.
     """

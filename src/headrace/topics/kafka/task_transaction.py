@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from msgspec.structs import replace
 
 from headrace.errors import FencedError, LogError, RetriableError, StreamsError
-from headrace.topics.journal import EdgeBlob, Receipt, TaskHead, TaskRecord, Written
+from headrace.topics.journal import EdgeBlob, Receipt, TaskCommitState, TaskRecord, Written
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.explaining import FENCED, PURGED, error_of, explain, unwrapping
@@ -27,7 +27,7 @@ from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.producing import Delivery, Report, flush, produce, produce_all
 from headrace.topics.kafka.progress_topics import ensure_place, task_place
 from headrace.topics.kafka.reading import read_range
-from headrace.topics.kafka.transactions import init_producer
+from headrace.topics.kafka.transactional_producers import init_producer
 from headrace.topics.log import Headers, Offsets, Raw, Topic, TopicPartition
 from headrace.topics.record_partitioning import Sticky, spread
 
@@ -75,7 +75,7 @@ class KafkaTaskJournal:
         self._sticky = Sticky(crc32(task.encode()))
         self._begun_at = 0.0
 
-    def open(self) -> TaskHead:
+    def open(self) -> TaskCommitState:
         """Returns where the task stands, once nobody else can change it.
 
         In this order: other producers of the task are fenced and their transactions over; no newer driver has come, so
@@ -95,7 +95,7 @@ class KafkaTaskJournal:
         ends = self._final_ends([self._place, *self._changelogs])
         record = self._last_record(ends.pop(self._place))
         self._producer = producer
-        return TaskHead(record, ends)
+        return TaskCommitState(record, ends)
 
     def look(self, stamp: str | None = None) -> TaskRecord | None:
         """Returns the last record, or the one with a stamp; None if it was cut off, or is not visible yet."""

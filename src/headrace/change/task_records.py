@@ -12,8 +12,8 @@ from secrets import token_hex
 from typing import Any
 
 from headrace.change.verdicts import Comparison
-from headrace.runtime.memory import pack_memory, unpack_memory
 from headrace.runtime.task import TaskId
+from headrace.runtime.task_memory import pack_memory, unpack_memory
 from headrace.topics.journal import TaskRecord
 from headrace.topics.log import Offsets
 from headrace.topology.outline import Outline, PartOutline
@@ -54,7 +54,7 @@ class _Memory:
         return pack_memory(remembered, self.clocks, self.samples)
 
 
-class Carrier:
+class TaskRecordMigration:
     """Makes the records of new tasks from those that former tasks have committed last."""
 
     def __init__(

@@ -13,7 +13,7 @@ import pytest
 
 from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
 from headrace.app.engine import local_engine
-from headrace.batches import run as running
+from headrace.batches import application_run
 from headrace.batches.plan import Plan, Range
 from headrace.batches.reports import BatchReport, Outcome, TaskReport
 from headrace.errors import (
@@ -181,7 +181,7 @@ def test_a_failure_that_may_pass_is_tried_again_until_the_time_is_over(
     assert run.commit(plan, away) is None
     # Not at once, and the same again.
     assert run.next_plan() is None
-    assert run.waits_for() == ({}, running._RETRY_S)
+    assert run.waits_for() == ({}, application_run._RETRY_S)
     patience_s = bench.config.task_timeout.total_seconds()
     now += patience_s / 2
     assert run.next_plan() == plan

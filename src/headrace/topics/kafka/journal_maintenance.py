@@ -12,7 +12,7 @@ import threading
 import time
 
 from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka import TopicPartition as Place
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headrace.errors import StreamsError
 from headrace.topics.kafka.administration import Administration, ask
@@ -82,7 +82,7 @@ class Upkeep:
         changed = {target: at for target, at in positions.items() if self._group.get(target) != at}
         if not changed:
             return
-        places = [Place(*target, at) for target, at in changed.items()]
+        places = [KafkaTopicPartition(*target, at) for target, at in changed.items()]
         with self._clients.telling(f"committing offsets of consumer group '{self._application}'"):
             group = [ConsumerGroupTopicPartitions(self._application, places)]
             ask(

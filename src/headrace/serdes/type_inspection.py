@@ -69,7 +69,7 @@ def unknown_class(type_: Any) -> type | None:
 
     >>> class Plain: ...
     >>> unknown_class(list[Plain]), unknown_class(list[int])
-    (<class 'headrace.serdes.shapes.Plain'>, None)
+    (<class 'headrace.serdes.type_inspection.Plain'>, None)
     """
     unknown = (node.cls for node in _nodes(type_) if isinstance(node, inspect.CustomType))
     return next((cls for cls in unknown if cls is not object), None)

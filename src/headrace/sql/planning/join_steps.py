@@ -9,7 +9,7 @@ from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions import type_text
 from headrace.sql.formats import FormatOptions
 from headrace.sql.planning.clause_checks import windowed_repartition
-from headrace.sql.planning.joins import FromClause, JoinOn
+from headrace.sql.planning.from_clause import FromClause, JoinOn
 from headrace.sql.planning.layout import Layout
 from headrace.sql.planning.plan import JoinForeignKey, JoinRows, JoinWindow, KeyFormat, Read, SelectKey, Step
 from headrace.sql.planning.sources import FromSource

@@ -18,7 +18,7 @@ from headrace.topics.kafka.history import BATCH, Batch, History
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.progress_topics import batches_topic
 from headrace.topics.kafka.reading import read_range
-from headrace.topics.kafka.task_journal import KafkaTaskJournal
+from headrace.topics.kafka.task_transaction import KafkaTaskJournal
 from headrace.topics.log import Offsets, Raw, TopicPartition
 
 _STEP_S = 0.01
