@@ -35,7 +35,7 @@ from headrace.spark.level import (
     unpack_rows,
 )
 from headrace.spark.payload import Payload
-from headrace.spark.placement import Demand, Placement
+from headrace.spark.placement import Demand, Placement, UntoldMoves
 from headrace.spark.standby_job import Answers, Orders, run_standby_job
 
 
@@ -61,6 +61,7 @@ class SparkExecutor:
         """Jobs that can be run again, by generation, depth and slots."""
         self._running: list[tuple[StagedJob, frozenset[str]]] = []
         """Jobs, and the applications that are in them."""
+        self._moves = UntoldMoves()
         cluster = Cluster(self._context)
         self._placement = Placement(
             config,
@@ -82,6 +83,7 @@ class SparkExecutor:
     def remove(self, application: Application) -> None:
         with self._lock:
             del self._applications[application.key]
+            self._moves.forget(application.key)
             broadcast = self._payloads.pop(self._digests.pop(application.key))
             self._renew()
         # Nothing is left of it in a JVM that has died, and why it died is told elsewhere.
@@ -195,15 +197,17 @@ class SparkExecutor:
 
     def moving(self, plans: Mapping[str, Plan]) -> Mapping[str, Collection[str]]:
         moved = self._placement.take_moves()
-        if not moved:
-            return {}
         with self._lock:
+            self._moves.add(moved, self._applications)
+            if not self._moves:
+                return {}
             count = slots(self._config, self._widest())
-            slot_of = {key: slots_of(key, self._applications[key].layout, count) for key in plans}
-        return {
-            key: {task for task in (*plan.ranges, *plan.due) if slot_of[key][task] in moved}
-            for key, plan in plans.items()
-        }
+            return {
+                key: self._moves.take(
+                    key, (*plan.ranges, *plan.due), slots_of(key, self._applications[key].layout, count)
+                )
+                for key, plan in plans.items()
+            }
 
     def cancel(self, keys: Collection[str]) -> None:
         with self._lock:

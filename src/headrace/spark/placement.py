@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from headrace.config import StreamsConfig
@@ -232,3 +232,44 @@ class Placement:
         self._over.set()
         if self._thread is not None:
             self._thread.join(_PATIENCE_S)
+
+
+class UntoldMoves:
+    """Moves of slots that applications have not been told of: they are when a task of theirs goes on there.
+
+    >>> moves = UntoldMoves()
+    >>> moves.add({0}, ["orders"])
+    >>> moves.take("orders", ["0_1"], {"0_0": 0, "0_1": 1})
+    set()
+    >>> moves.take("orders", ["0_0", "0_1"], {"0_0": 0, "0_1": 1})
+    {'0_0'}
+    >>> moves.take("orders", ["0_0"], {"0_0": 0, "0_1": 1})
+    set()
+    """
+
+    def __init__(self) -> None:
+        self._slots: dict[str, set[int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
+    def add(self, slots: Collection[int], applications: Iterable[str]) -> None:
+        """Notes that slots go on elsewhere."""
+        for key in applications if slots else ():
+            self._slots.setdefault(key, set()).update(slots)
+
+    def take(self, application: str, tasks: Iterable[str], slots: Mapping[str, int]) -> set[str]:
+        """Returns those of the tasks with work whose slots have moved; each move once."""
+        untold = self._slots.get(application)
+        if untold is None:
+            return set()
+        moved = {task for task in tasks if slots[task] in untold}
+        untold -= {slots[task] for task in moved}
+        # Where the application has no task there is nothing to tell.
+        untold &= set(slots.values())
+        if not untold:
+            del self._slots[application]
+        return moved
+
+    def forget(self, application: str) -> None:
+        self._slots.pop(application, None)
