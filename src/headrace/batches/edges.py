@@ -67,7 +67,7 @@ def feed_blobs(
     for (topic, sender), group in groupby(ordered, key=lambda each: (each.topic, each.sender)):
         sent = [each.blob for each in group]
         count = sum(info(blob).records for blob in sent)
-        task.add_upstream_pages(topic, task.id.partition, _task_id(sender), _unpacked(sent, base, between_pages))
+        task.add_upstream_pages(topic, task.id.partition, TaskId.parse(sender), _unpacked(sent, base, between_pages))
         counts[topic] = counts.get(topic, 0) + count
         base += count
     return counts
@@ -79,11 +79,6 @@ def _unpacked(blobs: Sequence[bytes], base: int, between_pages: Callable[[], Non
         page = unpack(blob, base)
         base += len(page)
         yield page
-
-
-def _task_id(name: str) -> TaskId:
-    subtopology, partition = name.split("_")
-    return TaskId(int(subtopology), int(partition))
 
 
 class _FirstPartition(Sticky):

@@ -16,6 +16,7 @@ from headrace.change.snapshot import Snapshot, Tell, existing_snapshot, task_rec
 from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
+from headrace.runtime.task import TaskId
 from headrace.runtime.task_memory import pack_memory, unpack_memory
 from headrace.topics.journal import DurableLog, TaskCommitState, TaskRecord
 from headrace.topics.log import Output, TopicPartition
@@ -128,7 +129,7 @@ class _Restoring:
             self._tell(f"task {task} is restored")
 
     def _changelogs(self, task: str) -> list[_Source]:
-        part, partition = map(int, task.split("_"))
+        part, partition = TaskId.parse(task)
         found = []
         for store, kind in self._description.topology.parts[part].stores.items():
             topic = f"{self._snapshot.application}-{store}-changelog"

@@ -336,7 +336,7 @@ def _tasks(outline: Outline) -> list[str]:
 
 
 def _changelogs(application: str, outline: Outline, task: str) -> list[TopicPartition]:
-    number, partition = map(int, task.split("_"))
+    number, partition = TaskId.parse(task)
     stores = [store for part in outline.parts if part.number == number for store in part.stores]
     topics = [outline.changelog_of(store, application) for store in stores]
     return [(topic, partition) for topic in topics if topic is not None]

@@ -14,6 +14,7 @@ from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import Size, json_option, note, print_json, print_table
 from headrace.config import StreamsConfig
 from headrace.errors import StreamsError, did_you_mean
+from headrace.runtime.task import TaskId
 
 _TASK = re.compile(r"\d+_\d+")
 
@@ -58,7 +59,7 @@ def state(common: CommonOptions, application_id: str, *, as_json: bool) -> None:
                 for topic, partition in [target]
             ]
     folders = [path.name for path in directory.iterdir() if _TASK.fullmatch(path.name) and path.is_dir()]
-    names = sorted({*folders, *committed}, key=lambda name: tuple(map(int, name.split("_"))))
+    names = sorted({*folders, *committed}, key=TaskId.parse)
     tasks = [_task(directory / name, config, committed.get(name)) for name in names]
     if as_json:
         return print_json(

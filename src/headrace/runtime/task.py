@@ -33,10 +33,18 @@ class TaskId(NamedTuple):
 
     >>> str(TaskId(0, 3))
     '0_3'
+    >>> TaskId.parse("0_3")
+    TaskId(subtopology=0, partition=3)
     """
 
     subtopology: int
     partition: int
+
+    @classmethod
+    def parse(cls, name: str) -> TaskId:
+        """Returns the id that prints so."""
+        subtopology, partition = name.split("_")
+        return cls(int(subtopology), int(partition))
 
     def __str__(self) -> str:
         return f"{self.subtopology}_{self.partition}"

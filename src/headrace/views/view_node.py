@@ -14,6 +14,7 @@ from typing import Any
 from headrace.config import StreamsConfig
 from headrace.errors import RetriableError
 from headrace.private_directory import make_directories
+from headrace.runtime.task import TaskId
 from headrace.topics.log import TopicLog
 from headrace.topics.partitioner import StreamPartitioner
 from headrace.topology.topology import Topology
@@ -205,7 +206,7 @@ def member_metadata(member: Member, members: dict[str, Member], stores: Any, sta
     standby: set[tuple[str, int]] = set()
     for task in member.lags:
         own = active if active_keeper(task, members, standbys) == member.id else standby
-        subtopology, partition = (int(each) for each in task.split("_"))
+        subtopology, partition = TaskId.parse(task)
         own |= {(store.name, partition) for store in stores.values() if store.subtopology == subtopology}
     everywhere = {store.name for store in stores.values() if store.is_global}
     return StreamsMetadata(
