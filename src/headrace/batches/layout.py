@@ -31,7 +31,7 @@ class TaskPlace:
     changelogs: Mapping[str, str]
     """Stores that are restored from a topic, and the topic: of its own, or the one that a table is read from."""
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The task's name; also the name of its folder."""
         return str(self.id)

@@ -15,7 +15,6 @@ One tree for all, told apart by the first byte: a transaction writes fewer pages
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
@@ -287,24 +286,26 @@ class Tables:
 
 def read_tables(environment: Environment, action: Callable[[Tables], T]) -> T:
     """Runs ``action`` in a read transaction."""
-    with _naming_the_place(environment):
+    try:
         return environment.read(lambda transaction: action(Tables(transaction)))
+    except _DAMAGED as error:
+        raise _damaged(environment, error) from error
 
 
 def write_tables(environment: Environment, action: Callable[[Tables], T], *, reserve: bool = False) -> T:
     """Runs ``action`` in a write transaction. It may run twice, when the map must grow: let it change nothing else."""
-    with _naming_the_place(environment):
-        return environment.write(lambda transaction: action(Tables(transaction)), reserve=reserve)
-
-
-@contextmanager
-def _naming_the_place(environment: Environment) -> Iterator[None]:
-    """Says of entries that cannot be read in which log they are."""
     try:
-        yield
-    except (DamagedBlobError, StructError, msgspec.MsgspecError, UnicodeDecodeError, OverflowError) as error:
-        message = f"the log in '{environment.directory}' is damaged, or of another version: {error}"
-        raise LogError(message) from error
+        return environment.write(lambda transaction: action(Tables(transaction)), reserve=reserve)
+    except _DAMAGED as error:
+        raise _damaged(environment, error) from error
+
+
+_DAMAGED = (DamagedBlobError, StructError, msgspec.MsgspecError, UnicodeDecodeError, OverflowError)
+
+
+def _damaged(environment: Environment, error: Exception) -> LogError:
+    """Returns the error for entries that cannot be read, with the log in which they are."""
+    return LogError(f"the log in '{environment.directory}' is damaged, or of another version: {error}")
 
 
 # Every transaction asks for its topic, and topics hardly ever change.

@@ -164,6 +164,13 @@ class Administration:
         configs = {key: entry.value for key, entry in sorted(entries.items()) if entry.source == own}
         return self._remember(Topic(name, partitions, configs))
 
+    def fresh_topic_id(self, name: str) -> str:
+        """Returns the id as brokers say it now: one question, if settings are not asked for as well."""
+        before = self._ids.get(name)
+        if name not in self._known or self._partitions(name) is None or self._ids[name] != before:
+            self.describe(name)
+        return self._ids[name]
+
     def check(self, targets: Iterable[TopicPartition]) -> None:
         """Complains about topics and partitions that are not there."""
         for name, partition in targets:

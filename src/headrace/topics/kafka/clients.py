@@ -6,8 +6,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -16,7 +15,15 @@ from confluent_kafka.admin import AdminClient
 
 from headrace.errors import RetriableError
 from headrace.topics.kafka.acknowledged import AcknowledgedProducer
-from headrace.topics.kafka.explaining import ABSENT, error_of, explain, explaining, is_refusal
+from headrace.topics.kafka.explaining import (
+    ABSENT,
+    error_of,
+    exception_of,
+    explain,
+    explain_exception,
+    explaining,
+    is_refusal,
+)
 from headrace.topics.kafka.history import KnownHistory
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import TopicPartition
@@ -103,24 +110,9 @@ class Clients:
             self._admin.poll(0)
         return self.refusal is not None
 
-    @contextmanager
-    def telling(self, doing: str) -> Iterator[None]:
+    def telling(self, doing: str) -> _Telling:
         """Turns exceptions of the client into ours; one that only says that nobody answered is told with its reason."""
-        try:
-            with explaining(doing, self.servers):
-                yield
-            self.has_answered, self.refusal = True, None
-        except TimeoutError as error:
-            # Of a future: the client has not even kept its own time limit.
-            self.renew()
-            message = f"Kafka's client did not come back while {doing}; it is made anew: try again"
-            raise RetriableError(message) from error
-        except RetriableError as error:
-            cause = error.__cause__
-            refusal = self.refusal if self.is_refused() else None
-            if refusal is None or not isinstance(cause, KafkaException) or error_of(cause).code() not in ABSENT:
-                raise
-            raise explain(refusal, doing, self.servers) from cause
+        return _Telling(self, doing)
 
     @property
     def producer(self) -> Producer:
@@ -208,6 +200,36 @@ class Clients:
         self.drop_acknowledged()
         for consumer in consumers:
             consumer.close()
+
+
+class _Telling:
+    __slots__ = ("_clients", "_doing")
+
+    def __init__(self, clients: Clients, doing: str) -> None:
+        self._clients, self._doing = clients, doing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        clients, doing = self._clients, self._doing
+        if error is None:
+            clients.has_answered, clients.refusal = True, None
+            return
+        if isinstance(error, TimeoutError):
+            # Of a future: the client has not even kept its own time limit.
+            clients.renew()
+            message = f"Kafka's client did not come back while {doing}; it is made anew: try again"
+            raise RetriableError(message) from error
+        exception = exception_of(error)
+        told = error if exception is None else explain_exception(exception, doing, clients.servers)
+        if isinstance(told, RetriableError):
+            cause = error.__cause__ if exception is None else exception
+            refusal = clients.refusal if clients.is_refused() else None
+            if refusal is not None and isinstance(cause, KafkaException) and error_of(cause).code() in ABSENT:
+                raise explain(refusal, doing, clients.servers) from cause
+        if exception is not None:
+            raise told from exception
 
 
 _lock = threading.Lock()

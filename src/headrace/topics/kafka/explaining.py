@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -119,33 +118,55 @@ def explain(error: KafkaError, doing: str, servers: str) -> StreamsError:
     return LogError(f"Kafka at '{servers}' failed at {doing}: {said} ({error.name()})")
 
 
-@contextmanager
-def unwrapping() -> Iterator[None]:
-    """Raises what the client meant to raise.
+def exception_of(error: BaseException | None) -> KafkaException | None:
+    """Returns the client's exception that an error is, or stands for.
 
-    After a fatal error it still reports deliveries, with that error set: the report stumbles over it, and what comes
-    out is the interpreter's complaint about that.
+    After a fatal error the client still reports deliveries, with that error set: the report stumbles over it, and what
+    comes out is the interpreter's complaint about that.
     """
-    try:
-        yield
-    except SystemError as error:
-        if not isinstance(error.__cause__, KafkaException):
-            raise
-        raise error.__cause__ from None
+    if isinstance(error, SystemError):
+        error = error.__cause__
+    return error if isinstance(error, KafkaException) else None
 
 
-@contextmanager
-def explaining(doing: str, servers: str) -> Iterator[None]:
+def explain_exception(exception: KafkaException, doing: str, servers: str) -> StreamsError:
+    """Returns the error to raise for an exception of the client."""
+    error = error_of(exception)
+    if error.code() in (KafkaError._INVALID_ARG, KafkaError._CONFLICT) and "onfiguration" in error.str():
+        return ConfigError(f"a setting of Kafka's client is not accepted: {error.str()}; correct or remove it")
+    return explain(error, doing, servers)
+
+
+# These are around every request, and as generators they would cost more than many of them.
+class unwrapping:
+    """Raises what the client meant to raise."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        exception = exception_of(error)
+        if exception is not None and exception is not error:
+            raise exception from None
+
+
+class explaining:
     """Turns exceptions of the client into ours."""
-    try:
-        with unwrapping():
-            yield
-    except KafkaException as exception:
-        error = error_of(exception)
-        if error.code() in (KafkaError._INVALID_ARG, KafkaError._CONFLICT) and "onfiguration" in error.str():
-            message = f"a setting of Kafka's client is not accepted: {error.str()}; correct or remove it"
-            raise ConfigError(message) from exception
-        raise explain(error, doing, servers) from exception
+
+    __slots__ = ("_doing", "_servers")
+
+    def __init__(self, doing: str, servers: str) -> None:
+        self._doing, self._servers = doing, servers
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        exception = exception_of(error)
+        if exception is not None:
+            raise explain_exception(exception, self._doing, self._servers) from exception
 
 
 def unknown_topic(name: str, known: Iterable[str]) -> UnknownTopicError:

@@ -118,8 +118,7 @@ class KafkaLog:
         return self._administration.describe(name)
 
     def topic_id(self, name: str) -> str:
-        self._administration.describe(name)
-        return self._administration.topic_id(name)
+        return self._administration.fresh_topic_id(name)
 
     def delete_topic(self, name: str) -> None:
         self._administration.delete(name)
