@@ -70,11 +70,15 @@ class Partition:
 
     @property
     def stable(self) -> int:
-        return max(self.begin, min((part.first for part in self.open.values()), default=self.end))
+        if not self.open:
+            return self.end
+        return max(self.begin, min(part.first for part in self.open.values()))
 
     def shown(self, now: float) -> int:
         until, at = self.hidden
-        return max(self.begin, min(at, self.stable)) if now < until else self.stable
+        if now >= until:
+            return self.stable
+        return max(self.begin, min(at, self.stable))
 
     def add(self, message: Message, part: Part | None, now_ms: int, *, is_marker: bool = False) -> int:
         offset = self.end
@@ -187,10 +191,11 @@ class Broker:
         return found
 
     def partition(self, target: tuple[str, int]) -> Partition:
-        found = self.topic(target[0]).partitions
-        if not 0 <= target[1] < len(found):
+        name, number = target
+        topic = self.topics.get(name)
+        if topic is None or not 0 <= number < len(topic.partitions):
             raise RefusedError(KafkaError.UNKNOWN_TOPIC_OR_PART)
-        return found[target[1]]
+        return topic.partitions[number]
 
     def delete_records(self, target: tuple[str, int], before: int) -> None:
         topic = self.topic(target[0])

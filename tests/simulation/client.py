@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import ConfigSource  # type: ignore[attr-defined]  # the package does not list it
 
-from tests.simulation.broker import ABORTED, COMMITTED, Broker, Entry, Message, RefusedError
+from tests.simulation.broker import ABORTED, COMMITTED, Broker, Entry, Message, Partition, RefusedError
 from tests.simulation.scheduler import Process
 from tests.simulation.threads import Waiters, World
 
@@ -409,6 +409,13 @@ class Done:
         return self._result
 
 
+class _Place(NamedTuple):
+    """Where a record is in its partition."""
+
+    offset: int
+    timestamp: int
+
+
 class AdminClient(_Client):
     """The client for administration; its futures are done when a call returns."""
 
@@ -496,16 +503,15 @@ class AdminClient(_Client):
     def list_offsets(
         self, specs: Mapping[KafkaTopicPartition, Any], isolation_level: Any = None, request_timeout: float = 30.0
     ) -> dict[KafkaTopicPartition, Done]:
-        committed = isolation_level == IsolationLevel.READ_COMMITTED
-        what = f"offsets of {', '.join(sorted({place.topic for place in specs}))}"
+        committed = isolation_level is IsolationLevel.READ_COMMITTED
+        what = f"offsets of {', '.join(sorted({place.topic for place in specs}))}" if self._scheduler.is_traced else ""
 
         def look() -> dict[KafkaTopicPartition, Done]:
             found: dict[KafkaTopicPartition, Done] = {}
             for place, spec in specs.items():
                 try:
                     partition = self._broker.partition((place.topic, place.partition))
-                    offset, timestamp_ms = self._offset(partition, spec._value, committed=committed)
-                    found[place] = Done(SimpleNamespace(offset=offset, timestamp=timestamp_ms))
+                    found[place] = Done(self._offset(partition, spec._value, committed=committed))
                 except RefusedError as error:
                     found[place] = Done(error=failure(error.code, str(error)))
             return found
@@ -515,17 +521,17 @@ class AdminClient(_Client):
         except KafkaException as exception:
             return {place: Done(error=exception) for place in specs}
 
-    def _offset(self, partition: Any, wanted: int, *, committed: bool) -> tuple[int, int]:
+    def _offset(self, partition: Partition, wanted: int, *, committed: bool) -> _Place:
         if wanted == -1:
-            return (partition.shown(self._scheduler.now) if committed else partition.end), -1
+            return _Place(partition.shown(self._scheduler.now) if committed else partition.end, -1)
         if wanted == -2:
-            return partition.begin, -1
+            return _Place(partition.begin, -1)
         entries = [entry for entry in partition.entries if not entry.is_marker]
         if wanted == -3:
-            latest = max(entries, key=lambda entry: entry.timestamp_ms, default=None)
-            return (-1, -1) if latest is None else (latest.offset, latest.timestamp_ms)
-        first = next((entry for entry in entries if entry.timestamp_ms >= wanted), None)
-        return (-1, -1) if first is None else (first.offset, first.timestamp_ms)
+            found = max(entries, key=lambda entry: entry.timestamp_ms, default=None)
+        else:
+            found = next((entry for entry in entries if entry.timestamp_ms >= wanted), None)
+        return _Place(-1, -1) if found is None else _Place(found.offset, found.timestamp_ms)
 
     def delete_records(
         self, places: Sequence[KafkaTopicPartition], request_timeout: float = 30.0

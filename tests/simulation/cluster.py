@@ -290,6 +290,15 @@ def _send(blobs: dict[str, dict[str, Sequence[EdgeBlob]]], sender: str, edges: S
         sent[sender] = [*sent.get(sender, ()), edge]
 
 
+_layouts: dict[tuple[int, int, tuple[tuple[str, int], ...]], Layout] = {}
+
+
+def _shared(layout: Layout) -> Layout:
+    """Returns one layout for all that are equal: they never change, and what follows from them is found out once."""
+    key = id(layout.topology), id(layout.config), tuple(sorted(layout.partitions.items()))
+    return _layouts.setdefault(key, layout)
+
+
 class Driver:
     """A process that runs the application until it is stopped, fails or dies."""
 
@@ -321,7 +330,7 @@ class Driver:
         try:
             log = self._open_log()
             self._prepare(log, self._topology, self._config)
-            layout = Layout.on(log, self._topology, self._config)
+            layout = _shared(Layout.on(log, self._topology, self._config))
             executor = SimulatedExecutor(self._scheduler, self.process.name, self._machines, self._open_log)
             run = ApplicationRun(layout, log, DiskPath(Disk(), "driver"))  # type: ignore[arg-type]
             self._scheduler.note(self.process, f"has number {run.application.incarnation}")

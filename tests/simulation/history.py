@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cache
 
 import orjson
 
@@ -124,6 +125,17 @@ class Setup:
         """Returns the setup in which a rule that is not kept shows sooner."""
         rates = replace(self.rates, **{n: max(v, getattr(self.rates, n)) for n, v in switch.rates.items()})
         return replace(self, rates=rates, **{"standbys": 0.0, "table": False, **switch.setup})
+
+
+@cache
+def _config(task_timeout_s: float, max_batch_records: int, restore_lag: int, tombstones_ms: int) -> StreamsConfig:
+    return StreamsConfig(
+        application_id=APPLICATION,
+        task_timeout=timedelta(seconds=task_timeout_s),
+        max_batch_records=max_batch_records,
+        acceptable_recovery_lag=restore_lag,
+        extras={"topic.delete.retention.ms": tombstones_ms, "topic.min.cleanable.dirty.ratio": 0.01},
+    )
 
 
 class History(ABC):
@@ -304,13 +316,7 @@ class History(ABC):
 
     def _start_driver(self) -> None:
         setup = self.setup
-        config = StreamsConfig(
-            application_id=APPLICATION,
-            task_timeout=timedelta(seconds=setup.task_timeout_s),
-            max_batch_records=setup.max_batch_records,
-            acceptable_recovery_lag=setup.restore_lag,
-            extras={"topic.delete.retention.ms": setup.tombstones_ms, "topic.min.cleanable.dirty.ratio": 0.01},
-        )
+        config = _config(setup.task_timeout_s, setup.max_batch_records, setup.restore_lag, setup.tombstones_ms)
         machines = Machines(
             self._disks,
             setup.workers,

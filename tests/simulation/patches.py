@@ -10,16 +10,18 @@ from collections.abc import Iterable
 from functools import cache
 from types import ModuleType, SimpleNamespace
 
-from headrace.batches import live_task, planner, restore, working_copy
-from headrace.topics.embedded import embedded_log, staging
+from headrace.batches import live_task, loop, planner, restore, working_copy
+from headrace.topics.embedded import embedded_log, environment, staging
 from headrace.topics.kafka import (
     acknowledged,
+    administration,
     clients,
     history,
     history_reader,
     journal_maintenance,
     kafka_log,
     progress_topics,
+    task_transaction,
     transactional_producers,
 )
 from headrace.topics.kafka import plain_append as kafka_append
@@ -69,6 +71,12 @@ def install() -> None:
     _replace(planner, _PURGE_EVERY=0.7)
     # Who waits for input looks less often: looking is most of what there is to do.
     _replace(kafka_log, _POLL_FIRST_S=0.04, _POLL_LAST_S=0.1)
+    _replace(embedded_log, _POLL_FIRST=0.04, _POLL_LAST=0.1)
+    _replace(administration, _STEP_S=0.02)
+    _replace(task_transaction, _STEP_S=0.02)
+    loop.wait_for_input.__defaults__ = (0.4,)
+    # Transactions take no steps, so nobody comes while the map is changed.
+    _replace(environment, threading=SimpleNamespace(Condition=threads.Condition, Lock=threading.Lock))
     _replace(journal_maintenance, GROUP_EVERY_S=0.5, CUT_EVERY_S=0.7)
     _replace(restore, _AT_ONCE=4)
     _replace(staging, INLINE_BYTES=300)

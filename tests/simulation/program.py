@@ -19,6 +19,7 @@ from headrace.processor import Processor, PunctuationType
 from headrace.record import Record
 from headrace.serdes import Serdes
 from headrace.state import Stores
+from headrace.topology.subtopologies import Subtopology
 from headrace.topology.topology import Topology
 from tests.simulation.threads import World
 
@@ -128,9 +129,22 @@ def call_function() -> None:
         raise ValueError(message)
 
 
+class _Program(Topology):
+    """A topology to which nothing is added any more: every history asks for the same again and again."""
+
+    _parts: tuple[Subtopology, ...] | None = None
+
+    def subtopologies(self) -> tuple[Subtopology, ...]:
+        return super().subtopologies() if self._parts is None else self._parts
+
+    def finish(self) -> Topology:
+        self._parts = self.subtopologies()
+        return self
+
+
 @cache
 def topology(*, in_memory: bool, table: bool) -> Topology:
-    made = Topology()
+    made = _Program()
     made.add_internal_topic(LOOP, PARTITIONS)
     made.add_internal_topic(REKEYED, PARTITIONS)
     made.add_source("in", "in").add_source("again", LOOP)
@@ -147,4 +161,4 @@ def topology(*, in_memory: bool, table: bool) -> Topology:
         builder = Stores.key_value_store_builder(supplier(TABLE), Serdes.string(), Serdes.json())
         made.add_state_store(builder.with_logging_disabled(), FIRST)
         made.connect_source_store_and_topic(TABLE, "in")
-    return made
+    return made.finish()

@@ -78,11 +78,13 @@ def _named_record(self: KafkaTaskJournal, producer: Any, record: TaskRecord, del
     self._produce(producer, b"record " + self._task.encode(), record.pack(), delivery)
 
 
-def _named_last_record(self: KafkaTaskJournal, end: int) -> TaskRecord | None:
+def _named_last_record(self: KafkaTaskJournal, end: int, stamp: str | None = None) -> TaskRecord | None:
     begin = self._administration.begin_offsets([self._place])[self._place]
     for raw in reversed(self._read(begin, end)):
         if raw[2] == b"record " + self._task.encode():
-            return self._unpack(raw)
+            record = self._unpack(raw)
+            if stamp is None or record.stamp == stamp:
+                return record
     return None
 
 
@@ -355,7 +357,7 @@ SWITCHES: Sequence[Switch] = (
         ),
         {**_COPIES, "shared_disk": True, "unheard_s": 0.5},
         {"pause": 0.005},
-        first=70,
+        first=460,
     ),
     Switch(
         "other-topics",
@@ -380,6 +382,7 @@ SWITCHES: Sequence[Switch] = (
         "9",
         ((restore, {"_is_usable": _is_usable_at_the_beginning}),),
         {**_RESETS, "in_memory": False, "restore_lag": 0},
+        first=200,
     ),
     Switch("unannounced-reset", "10", ((resetting, {"_append": _append_unannounced}),), _RESETS),
     Switch("only-compacted", "11", ((Administration, {"_allow_deletion": _nothing}),), _RESETS),

@@ -93,6 +93,8 @@ class Scheduler:
         self.over = False
         self.current: Actor | None = None
         self._trace = trace
+        self.is_traced = trace is not None
+        """Whether anybody reads what steps are called."""
         self._hub = getcurrent()
         self._ready: list[Actor] = []
         self._timers: list[tuple[float, int, Actor | Callable[[], None], int]] = []

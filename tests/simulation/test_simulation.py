@@ -39,6 +39,20 @@ def test_everything_is_done_exactly_once() -> None:
     assert f"embedded: {HISTORIES} histories" in done.stdout
 
 
+def test_processes_share_the_seeds() -> None:
+    done = simulate("--first", str(FIRST), "--histories", "5", "--processes", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "kafka: 5 histories" in done.stdout
+    assert "embedded: 5 histories" in done.stdout
+
+
+def test_process_tells_what_it_finds() -> None:
+    options = ("--switch", "run-again", "--histories", str(UNTIL_FOUND), "--until-found")
+    done = simulate(*options, "--processes", "2")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "--log kafka --switch run-again --seed" in done.stdout
+
+
 @pytest.mark.parametrize("switch", [each.name for each in (*SWITCHES, *EMBEDDED_SWITCHES)])
 def test_rule_that_is_not_kept_shows(switch: str) -> None:
     done = simulate("--switch", switch, "--histories", str(UNTIL_FOUND), "--until-found")

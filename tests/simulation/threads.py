@@ -119,7 +119,7 @@ class Lock:
         self._waiters.wake()
 
 
-class _Condition:
+class Condition:
     """Between two steps nobody else runs, so entering it does nothing."""
 
     def __init__(self) -> None:
@@ -163,26 +163,33 @@ class _Thread:
         self, target: Callable[..., object], name: str = "", args: tuple[Any, ...] = (), *, daemon: bool = False
     ) -> None:
         self._target, self.name, self._arguments = target, name, args
-        self._actor: Actor | None = None
+        self._is_alive = False
+        self._waiters = Waiters()
 
     def start(self) -> None:
         current = _scheduler().current
         assert current is not None, "threads are started by actors"
-        self._actor = current.process.spawn(lambda: self._target(*self._arguments), self.name)
+        self._is_alive = True
+        current.process.spawn(self._run, self.name)
+
+    def _run(self) -> None:
+        try:
+            self._target(*self._arguments)
+        finally:
+            self._is_alive = False
+            self._waiters.wake()
 
     def join(self, _seconds: float | None = None) -> None:
-        scheduler = _scheduler()
-        while self._actor is not None and not self._actor.is_over:
-            scheduler.sleep(0.01)
+        self._waiters.wait_for(lambda: not self._is_alive, None)
 
     def is_alive(self) -> bool:
-        return self._actor is not None and not self._actor.is_over
+        return self._is_alive
 
 
 class Threading:
     """In place of the module ``threading``."""
 
-    Thread, Condition, Event, Lock = _Thread, _Condition, _Event, Lock
+    Thread, Condition, Event, Lock = _Thread, Condition, _Event, Lock
 
 
 class NoThreading:
@@ -203,18 +210,18 @@ class Clock:
 
     @staticmethod
     def monotonic() -> float:
-        return _scheduler().now
+        return World.scheduler.now
 
     perf_counter = monotonic
 
     @staticmethod
     def time() -> float:
-        return 1_700_000_000 + _scheduler().now
+        return 1_700_000_000 + World.scheduler.now
 
     @staticmethod
     def time_ns() -> int:
-        return int((1_700_000_000 + _scheduler().now) * 1_000_000_000)
+        return int((1_700_000_000 + World.scheduler.now) * 1_000_000_000)
 
     @staticmethod
     def sleep(seconds: float) -> None:
-        _scheduler().sleep(seconds)
+        World.scheduler.sleep(seconds)
