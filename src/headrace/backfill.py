@@ -24,7 +24,7 @@ from headrace.topics.journal import DurableLog
 from headrace.topics.log import Output
 from headrace.topology.topology import Topology
 
-CHUNK_RECORDS = 50_000
+CHUNK_RECORDS = 500_000
 _PAGE_RECORDS = 10_000
 _SEED_KINDS = (RowKind.CHANGELOG, RowKind.MEMORY)
 

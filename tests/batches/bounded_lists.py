@@ -38,7 +38,8 @@ class ListShuffle:
         return first + second
 
     def run(self, job: BoundedJob, level: int, rows: list[ShuffleRow]) -> list[ShuffleRow]:
-        return [row for page in run_tasks(job, self._pages(rows), self._directory) for row in page]
+        sent = run_tasks(job, self._pages(rows), self._directory)
+        return [row for pages in sent for page in pages for row in page.rows()]
 
     def has_next(self, several: Sequence[list[ShuffleRow]]) -> bool:
         return any(row.kind == RowKind.NEXT for rows in several for row in rows)

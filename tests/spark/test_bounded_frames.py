@@ -77,7 +77,7 @@ def test_a_random_program_gives_what_the_driver_gives(spark: SparkSession) -> No
     frames = {
         topic: spark.createDataFrame(
             [
-                (key, value, time_ms, [{"key": name, "value": data} for name, data in headers], partition)
+                (key, value, time_ms, [{"key": name, "value": data} for name, data in headers] or None, partition)
                 for partition, time_ms, key, value, headers in records
             ],
             "key binary, value binary, timestamp long, headers array<struct<key:string,value:binary>>, partition int",

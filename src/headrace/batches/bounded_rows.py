@@ -10,11 +10,12 @@ micro-batch of everything would process them:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import IntEnum
 from functools import cached_property
+from itertools import count, repeat
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -67,6 +68,45 @@ class ShuffleRow(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: bytes | None
+
+
+@dataclass(frozen=True)
+class RowPage:
+    """Shuffle rows that a task sends together, by columns; what all of them have alike stands once."""
+
+    kind: int
+    level: int
+    task: int
+    input: int
+    sender: int
+    topic: str
+    first: int
+    """The sequence number of the first one; those of the others follow."""
+    times: Sequence[int] | int
+    partitions: Sequence[int | None]
+    timestamps: Sequence[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[bytes | None] | None
+    """None: no record has any."""
+
+    def __len__(self) -> int:
+        return len(self.timestamps)
+
+    def rows(self) -> Iterator[ShuffleRow]:
+        """Returns the rows one by one."""
+        kind, level, task, number, sender, topic = self.kind, self.level, self.task, self.input, self.sender, self.topic
+        columns = (
+            repeat(self.times) if isinstance(self.times, int) else self.times,
+            count(self.first),
+            self.partitions,
+            self.timestamps,
+            self.keys,
+            self.values,
+            repeat(None) if self.headers is None else self.headers,
+        )
+        for time, sequence, partition, *rest in zip(*columns, strict=False):
+            yield ShuffleRow(kind, level, task, time, number, sender, sequence, topic, partition, *rest)
 
 
 SORTED_BY = ("task", "time", "input", "sender", "sequence")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, repeat
+from itertools import accumulate, groupby, repeat
 from operator import itemgetter
 from pathlib import Path
 from tempfile import mkdtemp
@@ -24,7 +24,7 @@ from headrace.batches.bounded_rows import (
     BoundedJob,
     InputPage,
     RowKind,
-    ShuffleRow,
+    RowPage,
     pack_headers,
     unpack_headers,
 )
@@ -61,12 +61,11 @@ class BoundedTask:
         self._offsets = [0] * len(self._topics)
         self._sequence = job.round << ROUND_BITS
         self._sent_ms: dict[tuple[str, int], int] = {}
-        self._waiting: list[InputPage] = []
         self._count = 0
         changelogs = {store: topic for store, topic in self._place.changelogs.items() if store in layout.changelogs}
         self._changelogs = changelogs if job.logs_changes or job.logs_rows else {}
 
-    def take(self, page: InputPage) -> Iterator[list[ShuffleRow]]:
+    def take(self, page: InputPage) -> Iterator[list[RowPage]]:
         """Takes rows that are next, and returns what the task has sent since, a list per commit."""
         state = bisect_right(page[1], RowKind.STATE) if page[1][0] == RowKind.STATE else 0
         if state:
@@ -74,20 +73,20 @@ class BoundedTask:
         start, stop = state, len(page[0])
         while start < stop:
             end = min(stop, start + self._job.chunk_records - self._count)
-            self._waiting.append(_part(page, start, end))
+            self._process(_part(page, start, end))
             self._count += end - start
             start = end
             if self._count == self._job.chunk_records:
-                yield self._process()
+                yield self._committed()
 
-    def finish(self) -> Iterator[list[ShuffleRow]]:
+    def finish(self) -> Iterator[list[RowPage]]:
         """Processes what is left, and returns that and the state, if it is wanted."""
-        if self._waiting:
-            yield self._process()
         task = self._opened()
+        if self._count:
+            yield self._committed()
         if self._job.close_windows:
             task.close_windows()
-            yield self._committed(task)
+            yield self._taken(task)
         if self._job.logs_rows or self._job.keeps_state:
             yield from self._state(task)
 
@@ -121,19 +120,23 @@ class BoundedTask:
                 self._task.add_partition(source, topic, partition)
         return self._task
 
-    def _process(self) -> list[ShuffleRow]:
+    def _process(self, page: InputPage) -> None:
         task = self._opened()
         with collector_paused():
             parts: list[list[Raw]] = [[] for _ in self._topics]
-            for page in self._waiting:
-                self._sort_into(parts, page)
-            self._waiting, self._count = [], 0
+            self._sort_into(parts, page)
             for topic, raws in zip(self._topics, parts, strict=True):
                 if raws:
                     task.add_records(topic, self._place.id.partition, raws)
             task.process_all()
+
+    def _committed(self) -> list[RowPage]:
+        """Commits what was processed: caches are flushed, and stores written."""
+        self._count = 0
+        task = self._opened()
+        with collector_paused():
             task.commit()
-            return self._committed(task)
+            return self._taken(task)
 
     def _sort_into(self, parts: list[list[Raw]], page: InputPage) -> None:
         """Appends records to those of their inputs, with offsets that count them."""
@@ -148,93 +151,87 @@ class BoundedTask:
             parts[number].append((offsets[number], time_ms, key, value, each))
             offsets[number] += 1
 
-    def _committed(self, task: Task) -> list[ShuffleRow]:
+    def _taken(self, task: Task) -> list[RowPage]:
         """Makes what was done final, and returns what was sent, and what versioned stores have changed.
 
         A versioned store is restored from its changes in the order in which they came, other stores from their rows.
         """
-        sent: list[ShuffleRow] = []
+        sent: list[RowPage] = []
         for topic, outputs in task.take_outputs():
             self._send(topic, outputs, sent)
         for name, engine in task.engines().items():
             if self._job.logs_changes and self._needs_all(task, name):
-                self._log(task, name, engine.changes(), sent)
+                sent += self._logged(task, name, engine.changes())
             engine.commit()
         return sent
 
     def _needs_all(self, task: Task, store: str) -> bool:
         return store in self._changelogs and task.stores[store].kind.startswith("versioned")
 
-    def _send(self, topic: str, outputs: Sequence[Output], sent: list[ShuffleRow]) -> None:
+    def _send(self, topic: str, outputs: Sequence[Output], sent: list[RowPage]) -> None:
         job = self._job
+        if not outputs:
+            return
         if topic not in job.internal:
-            sent += [self._output(RowKind.OUTPUT, topic, output) for output in outputs]
+            sent.append(self._page(RowKind.OUTPUT, topic, outputs))
         reader = job.readers.get(topic)
         if reader is None:
             return
         kind = RowKind.INPUT if topic in job.layout.edges else RowKind.NEXT
-        sender = job.senders[self._place.id]
         for partition, part in spread(Topic(topic, job.layout.partitions[topic]), outputs, FIRST_PARTITION):
             number = job.numbers[reader, partition]
             place = job.layout.tasks[number]
-            level, rank = place.level, job.inputs(place).index(topic)
             newest_ms = self._sent_ms.get((topic, partition), FIRST_MS + 1)
-            for _, timestamp_ms, key, value, headers in part:
-                if timestamp_ms > newest_ms:
-                    newest_ms = timestamp_ms
-                self._sequence += 1
-                sent.append(
-                    ShuffleRow(
-                        kind,
-                        level,
-                        number,
-                        newest_ms,
-                        rank,
-                        sender,
-                        self._sequence,
-                        topic,
-                        partition,
-                        timestamp_ms,
-                        key,
-                        value,
-                        pack_headers(headers),
-                    )
-                )
-            self._sent_ms[topic, partition] = newest_ms
+            times = list(accumulate((output[1] for output in part), max, initial=newest_ms))[1:]
+            self._sent_ms[topic, partition] = times[-1]
+            rank, sender = job.inputs(place).index(topic), job.senders[self._place.id]
+            sent.append(self._page(kind, topic, part, reader=number, times=times, rank=rank, sender=sender))
 
-    def _output(self, kind: RowKind, topic: str, output: Output, *, time_ms: int = 0, engine: int = 0) -> ShuffleRow:
-        """Returns a row in the name of this task: for whoever asked for it, or for itself in the next round."""
-        partition, timestamp_ms, key, value, headers = output
-        self._sequence += 1
-        order, packed = (time_ms, engine, 0, self._sequence), pack_headers(headers)
-        level, number = self._place.level, self._number
-        return ShuffleRow(kind, level, number, *order, topic, partition, timestamp_ms, key, value, packed)
+    def _page(
+        self,
+        kind: RowKind,
+        topic: str,
+        outputs: Sequence[Output],
+        *,
+        reader: int | None = None,
+        times: Sequence[int] | int = 0,
+        rank: int = 0,
+        sender: int = 0,
+    ) -> RowPage:
+        """Returns records for a task, or in the name of this one: for whoever asked, or for its next round."""
+        task = self._number if reader is None else reader
+        partitions, timestamps, keys, values, headers = zip(*outputs, strict=True)
+        first = self._sequence + 1
+        self._sequence += len(outputs)
+        packed = list(map(pack_headers, headers)) if any(headers) else None
+        level = self._job.layout.tasks[task].level
+        place = (kind, level, task, rank, sender, topic, first, times)
+        return RowPage(*place, partitions, timestamps, keys, values, packed)
 
-    def _log(self, task: Task, store: str, changes: Changes, sent: list[ShuffleRow]) -> None:
+    def _logged(self, task: Task, store: str, changes: Changes) -> list[RowPage]:
         now_ms = max(task.state.stream_time_ms, 0)
         outputs = task.stores[store].changelog_outputs(changes, self._place.id.partition, now_ms)
-        sent += [self._output(RowKind.CHANGELOG, self._changelogs[store], output) for output in outputs]
+        return [self._page(RowKind.CHANGELOG, self._changelogs[store], outputs)] if outputs else []
 
-    def _state(self, task: Task) -> Iterator[list[ShuffleRow]]:
+    def _state(self, task: Task) -> Iterator[list[RowPage]]:
         memory = pack_memory(task.remember(), unlogged_rows(task, self._place))
         if self._job.logs_rows:
             for store in self._changelogs:
                 for page in () if self._needs_all(task, store) else _pages(task.engines()[store]):
-                    sent: list[ShuffleRow] = []
-                    self._log(task, store, Changes(rows=dict(page)), sent)
-                    yield sent
+                    yield self._logged(task, store, Changes(rows=dict(page)))
             clock_ms = task.next_wall_clock_ms
-            yield [self._output(RowKind.MEMORY, "", (None, -1 if clock_ms == NEVER else clock_ms, None, memory, ()))]
+            remembered = (None, -1 if clock_ms == NEVER else clock_ms, None, memory, ())
+            yield [self._page(RowKind.MEMORY, "", [remembered])]
         if self._job.keeps_state:
             for number, builder in enumerate(self._builders):
                 for page in _pages(task.engines()[builder.name]):
-                    yield [self._kept(number, key, value) for key, value in page]
+                    yield [self._kept(number, page)]
             offsets = msgspec.msgpack.encode(dict(zip(self._topics, self._offsets, strict=True)))
-            last = len(self._builders)
-            yield [self._kept(last, b"", memory), self._kept(last, b"offsets", offsets)]
+            yield [self._kept(len(self._builders), [(b"", memory), (b"offsets", offsets)])]
 
-    def _kept(self, number: int, key: bytes, value: bytes) -> ShuffleRow:
-        return self._output(RowKind.STATE, "", (None, 0, key, value, ()), time_ms=FIRST_MS, engine=number)
+    def _kept(self, number: int, rows: Sequence[tuple[bytes, bytes]]) -> RowPage:
+        outputs: list[Output] = [(None, 0, key, value, ()) for key, value in rows]
+        return self._page(RowKind.STATE, "", outputs, times=FIRST_MS, rank=number)
 
     def close(self) -> None:
         """Closes processors and stores, and deletes the files."""
@@ -273,7 +270,7 @@ def _by_task(page: InputPage) -> Iterator[tuple[int, InputPage]]:
         start = stop
 
 
-def run_tasks(job: BoundedJob, pages: Iterable[InputPage], directory: Path) -> Iterator[list[ShuffleRow]]:
+def run_tasks(job: BoundedJob, pages: Iterable[InputPage], directory: Path) -> Iterator[list[RowPage]]:
     """Runs the tasks whose rows come, one after the other; all rows of a task come together, sorted."""
     tables: Mapping[str, Any] | None = None
     task: BoundedTask | None = None

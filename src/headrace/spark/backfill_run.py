@@ -84,11 +84,11 @@ class BackfillRun:
                     raise ConfigError(message)
                 self._results = self._merged(run_rounds(job, frames, self._shuffle))
                 # Runs everything: what is asked for later is read from the disk.
-                counted = self._results.groupBy("kind", "topic").count().collect()
+                counted = self._results.groupBy("kind", "topic").agg(F.sum("count").alias("records")).collect()
         except BaseException:
             self._shuffle.close()
             raise
-        self.counts: dict[str, int] = {row["topic"]: row["count"] for row in counted if row["kind"] == RowKind.OUTPUT}
+        self.counts: dict[str, int] = {row["topic"]: row["records"] for row in counted if row["kind"] == RowKind.OUTPUT}
         """How many records there are for each topic."""
 
     def _merged(self, sent: list[Frame]) -> DataFrame:

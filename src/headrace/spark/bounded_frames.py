@@ -23,6 +23,7 @@ from headrace.batches.bounded_rows import (
     BoundedJob,
     InputPage,
     RowKind,
+    RowPage,
     ShuffleRow,
     pack_headers,
 )
@@ -51,10 +52,24 @@ _ARROW = pa.schema([(name, kind) for name, (_, kind) in _FIELDS.items()])
 _INPUT_FIELDS = ["task", "time", "sequence", "timestamp", "key", "value", "headers"]
 """Columns that records of an input differ in."""
 _BATCH_ROWS = 10_000
+_PAGES = "kind int, level int, topic string, count long, data binary"
+_ARROW_PAGES = pa.schema(
+    [
+        ("kind", pa.int32()),
+        ("level", pa.int32()),
+        ("topic", pa.string()),
+        ("count", pa.int64()),
+        ("data", pa.binary()),
+    ]
+)
 
 
 class Frame(NamedTuple):
-    """Shuffle rows as a data frame; those of an input topic are all for one level."""
+    """Shuffle rows as a data frame: those of an input topic, which are all for one level, or what tasks have sent.
+
+    What tasks have sent lies in pages, rows of which Spark knows what they are, how many, and their bytes: it would
+    take longer over each of the rows than the task that has sent it.
+    """
 
     rows: DataFrame
     level: int | None = None
@@ -103,7 +118,8 @@ class FrameShuffle:
         found = self._empty
         for rows, own in several:
             if own is None:
-                part = rows.filter(F.col("kind").isin(wanted) & (F.col("level") == level))
+                pages = rows.filter(F.col("kind").isin(wanted) & (F.col("level") == level))
+                part = pages.select("data").mapInArrow(_unpacked_pages, SCHEMA)
             elif own == level:
                 part = rows
             else:
@@ -118,9 +134,9 @@ class FrameShuffle:
         tasks = sum(place.level == level for place in job.layout.tasks)
         if tasks == 0:
             return Frame(self._empty)
-        # The numbers of a level's tasks follow each other, so each task has a partition of its own.
-        shuffled = rows.rows.repartitionById(tasks, "task").sortWithinPartitions(*SORTED_BY)
-        done = shuffled.select(*INPUT_COLUMNS).mapInArrow(_TaskStage(self._ship(job)), SCHEMA)
+        # The numbers of a level's tasks follow each other, so each task has a partition of its own, and only one.
+        shuffled = rows.rows.repartitionById(tasks, "task").sortWithinPartitions(*SORTED_BY[1:])
+        done = shuffled.select(*INPUT_COLUMNS).mapInArrow(_TaskStage(self._ship(job)), _PAGES)
         done = done.persist(StorageLevel.DISK_ONLY)
         self._kept.append(done)
         return Frame(done)
@@ -188,9 +204,9 @@ class _TaskStage:
         # Spark cleans its own directories up, also after a worker that was killed.
         below = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
         with TemporaryDirectory(prefix="headrace-backfill-", dir=below) as directory:
-            for rows in run_tasks(_unpacked(self._job.value), map(_input_page, filter(len, batches)), Path(directory)):
-                for start in range(0, len(rows), _BATCH_ROWS):
-                    yield _batch(rows[start : start + _BATCH_ROWS])
+            for sent in run_tasks(_unpacked(self._job.value), map(_input_page, filter(len, batches)), Path(directory)):
+                for page in sent:
+                    yield _packed_page(page)
 
 
 def _input_page(batch: pa.RecordBatch) -> InputPage:
@@ -198,29 +214,70 @@ def _input_page(batch: pa.RecordBatch) -> InputPage:
     return tasks, kinds, numbers, times, keys, values, headers
 
 
-def _batch(rows: Sequence[ShuffleRow]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, _ARROW.types, strict=True)]
+def _packed_page(page: RowPage) -> pa.RecordBatch:
+    """Returns a page as one row, or some, if it is large."""
+    rows = _page_rows(page)
+    parts = [rows.slice(start, _BATCH_ROWS) for start in range(0, len(page), _BATCH_ROWS)]
+    same = [[value] * len(parts) for value in (page.kind, page.level, page.topic)]
+    columns = [*same, list(map(len, parts)), list(map(_packed, parts))]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, _ARROW_PAGES.types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW_PAGES)
+
+
+def _page_rows(page: RowPage) -> pa.RecordBatch:
+    count = len(page)
+    columns: dict[str, Any] = {
+        "kind": page.kind,
+        "level": page.level,
+        "task": page.task,
+        "time": page.times,
+        "input": page.input,
+        "sender": page.sender,
+        "sequence": range(page.first, page.first + count),
+        "topic": page.topic,
+        "partition": page.partitions,
+        "timestamp": page.timestamps,
+        "key": page.keys,
+        "value": page.values,
+        "headers": page.headers,
+    }
+    arrays = [_column(columns[name], kind, count) for name, (_, kind) in _FIELDS.items()]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
-def local_rows(rows: DataFrame) -> Iterator[ShuffleRow]:
-    """Returns the rows of a data frame in this process, one partition after the other.
-
-    They come as batches in a column of bytes: row by row they would take many times as long.
-    """
-    for row in rows.mapInArrow(_as_blobs, "data binary").toLocalIterator(prefetchPartitions=True):
-        with pa.ipc.open_stream(row.data) as stream:
-            for batch in stream:
-                yield from map(ShuffleRow._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+# Any: what a field of RowPage is.
+def _column(values: Any, kind: pa.DataType, count: int) -> pa.Array:
+    if values is None:
+        return pa.nulls(count, kind)
+    if isinstance(values, int | str):
+        return pa.repeat(pa.scalar(values, kind), count)
+    return pa.array(values, kind)
 
 
-def _as_blobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _packed(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        stream.write_batch(rows)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]  # pyarrow has no annotations
+
+
+def unpacked_page(data: pa.Buffer | bytes) -> Iterator[pa.RecordBatch]:
+    """Returns the rows of a page, which its column ``data`` has."""
+    with pa.ipc.open_stream(data) as stream:
+        yield from stream
+
+
+def _unpacked_pages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as stream:
-            stream.write_batch(batch)
-        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["data"])
+        for data in batch.column("data"):
+            yield from unpacked_page(data.as_buffer())
+
+
+def local_rows(pages: DataFrame) -> Iterator[ShuffleRow]:
+    """Returns the rows of pages in this process, one partition after the other."""
+    for page in pages.select("data").toLocalIterator(prefetchPartitions=True):
+        for batch in unpacked_page(page.data):
+            yield from map(ShuffleRow._make, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 # Any: what was packed is known to who unpacks it.

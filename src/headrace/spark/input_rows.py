@@ -94,25 +94,21 @@ def _named(columns: Columns) -> Sequence[str]:
 def record_columns(topic: str, given: InputRows) -> tuple[DataFrame, InputRows]:
     """Returns the columns that records are made of, and the names of those that keys and values need.
 
-    First come time in milliseconds, order, partition and headers. Names are not those of the frame, which may be any.
+    First come time in milliseconds and order, then partition and headers if the frame has them. Names are not those of
+    the frame, which may be any.
     """
     rows = given.resolved(topic)
     frame = rows.rows
     order = F.monotonically_increasing_id() if rows.offset is None else F.col(_quoted(rows.offset)).cast("long")
-    no_partition: Column = F.lit(None)
-    no_headers: Column = F.lit(None)
-    selected = frame.select(
-        _milliseconds(frame, topic, str(rows.timestamp)).alias("time"),
-        order.alias("order"),
-        (no_partition if rows.partition is None else F.col(_quoted(rows.partition))).cast("int").alias("partition"),
-        (
-            no_headers.cast("array<struct<key:string,value:binary>>")
-            if rows.headers is None
-            else F.col(_quoted(_checked_headers(frame, topic, rows.headers)))
-        ).alias("headers"),
-        *(F.col(_quoted(name)).alias(f"column{place}") for place, name in enumerate(_needed(rows))),
-    )
-    return selected, rows
+    selected = [_milliseconds(frame, topic, str(rows.timestamp)).alias("time"), order.alias("order")]
+    if rows.partition is not None:
+        selected.append(F.col(_quoted(rows.partition)).cast("int").alias("partition"))
+    if rows.headers is not None:
+        headers = F.col(_quoted(_checked_headers(frame, topic, rows.headers)))
+        # With every row Spark asks for the size of the batch so far, which takes a step per row if a list is null.
+        selected.append(F.coalesce(headers, F.array()).alias("headers"))
+    needed = (F.col(_quoted(name)).alias(f"column{place}") for place, name in enumerate(_needed(rows)))
+    return frame.select(*selected, *needed), rows
 
 
 def _needed(rows: InputRows) -> list[str]:
@@ -184,11 +180,15 @@ class RecordReader:
 
     def read(self, batch: pa.RecordBatch) -> Records:
         """Returns the records of a batch."""
-        times, order, partitions, headers, *parts = batch.columns
-        columns = dict(zip(self._names, parts, strict=True))
-        given = None if headers.null_count == len(batch) else list(map(_headers, headers.to_pylist()))
+        own = {
+            name: batch.column(name) for name in ("time", "order", "partition", "headers") if name in batch.schema.names
+        }
+        columns = dict(zip(self._names, batch.columns[len(own) :], strict=True))
+        partitions = own.get("partition", pa.nulls(len(batch), pa.int32()))
+        headers = list(map(_headers, own["headers"].to_pylist())) if "headers" in own else None
         keys = pa.nulls(len(batch), pa.binary()) if self._key is None else self._part(columns, self._key, is_key=True)
-        return Records(order, partitions, times, keys, self._part(columns, self._value, is_key=False), given)
+        values = self._part(columns, self._value, is_key=False)
+        return Records(own["order"], partitions, own["time"], keys, values, headers)
 
     def _part(self, columns: dict[str, pa.Array], part: Columns, *, is_key: bool) -> pa.Array:
         if isinstance(part, str):
@@ -205,5 +205,5 @@ class RecordReader:
         return pa.array([None if each is None else write(each) for each in objects], pa.binary())
 
 
-def _headers(found: Sequence[dict[str, Any]] | None) -> Headers:
-    return tuple((each["key"], each["value"]) for each in found or ())
+def _headers(found: Sequence[dict[str, Any]]) -> Headers:
+    return tuple((each["key"], each["value"]) for each in found)

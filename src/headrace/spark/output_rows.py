@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from headrace.errors import ConfigError
 from headrace.runtime.serde_defaults import key_serde, reader, value_serde
 from headrace.serdes import Serde
 from headrace.serdes.json import JsonSerde
+from headrace.spark.bounded_frames import unpacked_page
 from headrace.spark.shipping import pack
 from headrace.topology.topology import Topology
 from headrace.windows import Windowed
@@ -30,6 +31,7 @@ _KINDS: dict[type, type[DataType]] = {
     bool: BooleanType,
 }
 _HEADERS = "array<struct<key:string,value:binary>>"
+_COLUMNS = ["key", "value", "timestamp", "headers", "partition", "task", "sequence"]
 _ARROW_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
@@ -43,9 +45,12 @@ def sink_serdes(topology: Topology, config: StreamsConfig, topic: str) -> tuple[
 
 
 def output_frame(
-    rows: DataFrame, topic: str, serdes: tuple[Serde[Any], Serde[Any]], schema: str | None = None
+    pages: DataFrame, topic: str, serdes: tuple[Serde[Any], Serde[Any]], schema: str | None = None
 ) -> DataFrame:
-    """Returns the records of a topic as a data frame; ``schema`` says of which types keys and values are."""
+    """Returns the records of a topic, which lie in pages, as a data frame.
+
+    ``schema`` says of which types keys and values are.
+    """
     types = [_column_type(serde) for serde in serdes]
     if schema is not None:
         given = {field.name: field.dataType for field in _struct(schema).fields}
@@ -55,14 +60,13 @@ def output_frame(
             )
             raise ConfigError(message)
         types = [given.get(name, kind) for name, kind in zip(("key", "value"), types, strict=True)]
-    chosen = rows.filter((F.col("kind") == int(RowKind.OUTPUT)) & (F.col("topic") == topic))
-    selected = chosen.select("key", "value", "timestamp", "headers", "partition", "task", "sequence")
+    chosen = pages.filter((F.col("kind") == int(RowKind.OUTPUT)) & (F.col("topic") == topic))
     result = (
         f"key {types[0].simpleString()}, value {types[1].simpleString()}, timestamp long, headers {_HEADERS}, "
         "partition int, task int, sequence long"
     )
     stage = _OutputStage(topic, pack(tuple(_decoder(*each) for each in zip(serdes, types, strict=True))), types)
-    return selected.mapInArrow(stage, result).withColumn("timestamp", F.timestamp_millis("timestamp"))
+    return chosen.select("data").mapInArrow(stage, result).withColumn("timestamp", F.timestamp_millis("timestamp"))
 
 
 def _struct(schema: str) -> StructType:
@@ -94,15 +98,18 @@ class _OutputStage:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         serdes = cloudpickle.loads(self._serdes)
         for batch in batches:
-            keys, values, times, headers, *rest = batch.columns
-            read = [
-                self._read(column, serde, kind, is_key=is_key)
-                for column, serde, kind, is_key in zip((keys, values), serdes, self._types, (True, False), strict=True)
-            ]
-            packed = [_header_rows(each) for each in headers.to_pylist()]
-            yield pa.RecordBatch.from_arrays(
-                [*read, times, pa.array(packed, _ARROW_HEADERS), *rest], names=batch.schema.names
-            )
+            for data in batch.column("data"):
+                for rows in unpacked_page(data.as_buffer()):
+                    yield self._records(rows, serdes)
+
+    def _records(self, rows: pa.RecordBatch, serdes: Sequence[Serde[Any] | None]) -> pa.RecordBatch:
+        read = [
+            self._read(rows.column(name), serde, kind, is_key=name == "key")
+            for name, serde, kind in zip(("key", "value"), serdes, self._types, strict=True)
+        ]
+        headers = pa.array([_header_rows(each) for each in rows.column("headers").to_pylist()], _ARROW_HEADERS)
+        rest = [rows.column(name) for name in ("partition", "task", "sequence")]
+        return pa.RecordBatch.from_arrays([*read, rows.column("timestamp"), headers, *rest], names=_COLUMNS)
 
     def _read(self, column: pa.Array, serde: Serde[Any] | None, kind: DataType, *, is_key: bool) -> pa.Array:
         wanted = to_arrow_type(kind)
