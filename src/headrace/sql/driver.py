@@ -14,7 +14,6 @@ from headrace.handlers import LogAndContinueExceptionHandler
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.catalog.persistent_query import PersistentQuery
-from headrace.sql.engine import Executed, SqlEngine
 from headrace.sql.errors import SqlError
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.insert_values import InsertedRecord
@@ -23,6 +22,7 @@ from headrace.sql.planning.typing import Typing
 from headrace.sql.reading.record_rows import RecordRows, Unreadable
 from headrace.sql.server.inserting_rows import row_record
 from headrace.sql.server.json_rows import row_writer
+from headrace.sql.sql_engine import Executed, SqlEngine
 from headrace.sql.types.schema import Schema
 from headrace.testing import TopologyTestDriver
 from headrace.topics.log import Output

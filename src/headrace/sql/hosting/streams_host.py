@@ -172,7 +172,7 @@ class StreamsHost:
         """Returns what makes engines on Spark, all of them in one loop: per tick there is one job for all queries."""
         # Imported here: a server whose queries run in its process needs no pyspark.
         try:
-            from headrace.spark.engine import SharedSparkEngines
+            from headrace.spark.spark_engine import SharedSparkEngines
         except ImportError as error:
             raise missing_spark(error) from error
         config = StreamsConfig.of({**self._settings, "application.id": f"{self._service_id}sql"})

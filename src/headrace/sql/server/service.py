@@ -17,7 +17,6 @@ from headrace.sql.catalog.command_log import Command, CommandLog
 from headrace.sql.catalog.log_topics import LogTopics, ProposedTopics, RecordedTopics
 from headrace.sql.catalog.topic_directory import NewTopic
 from headrace.sql.connect.client import ConnectClient
-from headrace.sql.engine import Executed, SqlEngine
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.hosting.host import QueryHost
@@ -26,6 +25,7 @@ from headrace.sql.reading.results import QueryContext
 from headrace.sql.reading.tables import open_tables
 from headrace.sql.server.open_queries import OpenQueries
 from headrace.sql.server.settings import FUNCTION_MODULES, check_function_module, refusal
+from headrace.sql.sql_engine import Executed, SqlEngine
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import ControlQuery, CreateFunction, RunScript, SetProperty, Statement
 from headrace.topics.log import TopicLog

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from headrace.errors import StreamsError
 from headrace.sql.connect.configuration import masked_text
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import Position, SqlError, excerpt
 from headrace.sql.insert_values import InsertedRecord, record_of
 from headrace.sql.server.asserting import assert_schema, assert_topic
@@ -32,6 +31,7 @@ from headrace.sql.server.open_queries import OpenQuery
 from headrace.sql.server.service import Outcome, SqlService
 from headrace.sql.server.session import Session
 from headrace.sql.server.showing import show
+from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.syntax.parser import parse_statement, split
 from headrace.sql.syntax.statements import (
     AlterSource,
