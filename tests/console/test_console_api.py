@@ -15,7 +15,7 @@ from tests.console.kit import Batch, Site, TaskFigures
 
 def test_history_is_what_was_recorded(site: Site) -> None:
     site.recorder.on_batch(Batch(3, records_in=10, records_out=4))
-    site.recorder.beat()
+    site.recorder.sample()
     found = site.get("/console/api/history").json()
     assert found["points"][0]["records_in"] == 10
     assert found["batches"][0]["batch_id"] == 3

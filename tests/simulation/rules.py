@@ -116,7 +116,7 @@ def _open_record_first(self: KafkaTaskJournal) -> TaskCommitState:
     ensure_place(self._administration, self._place)
     ends = self._final_ends([self._place, *self._changelogs])
     record = self._last_record(ends.pop(self._place))
-    with self._telling("opening"):
+    with self._translated("opening"):
         self._producer = init_producer(self._clients, self._application, self._task)
     self._check_newest()
     return TaskCommitState(record, ends)
@@ -158,7 +158,7 @@ def _end_without_answer(self: KafkaTaskJournal, producer: Any, delivery: Deliver
 
 # 4: hand on, never run again; the attempt decides.
 
-_own_handed_on = TaskRunner._handed_on
+_own_handed_on = TaskRunner._committed_result
 
 
 def _run_again(
@@ -310,11 +310,11 @@ SWITCHES: Sequence[Switch] = (
         {"crash": 0.005},
     ),
     Switch("lost-answer-is-success", "3", ((KafkaTaskJournal, {"_end": _end_without_answer}),), {}, {"lost": 0.02}),
-    Switch("run-again", "4", ((TaskRunner, {"_handed_on": _run_again}),), {"lost_results": 0.3}),
+    Switch("run-again", "4", ((TaskRunner, {"_committed_result": _run_again}),), {"lost_results": 0.3}),
     Switch(
         "driver-decides",
         "4",
-        ((TaskRunner, {"_handed_on": _handed_on_if_the_driver_said_so}),),
+        ((TaskRunner, {"_committed_result": _handed_on_if_the_driver_said_so}),),
         {"driver_decides": True, "unheard_s": 0.5, "speculation": 0.2},
     ),
     Switch(
@@ -333,7 +333,7 @@ SWITCHES: Sequence[Switch] = (
     Switch(
         "unfenced-drivers",
         "7",
-        ((KafkaJournal, {"_look_between": _nothing}), (History, {"behind": _behind_unfenced})),
+        ((KafkaJournal, {"_check_between": _nothing}), (History, {"behind": _behind_unfenced})),
         {"second_driver": 0.5},
         first=70,
     ),

@@ -74,7 +74,7 @@ def check_default_directory(config: StreamsConfig) -> None:
     try:
         make_private(directory)
     except OSError as error:
-        raise _not_made(directory, error) from error
+        raise _cannot_make(directory, error) from error
 
 
 def make_directory(directory: Path) -> None:
@@ -86,10 +86,10 @@ def make_directory(directory: Path) -> None:
         make_directories(directory)
         close_to_others(directory)
     except OSError as error:
-        raise _not_made(directory, error) from error
+        raise _cannot_make(directory, error) from error
 
 
-def _not_made(directory: Path, error: OSError) -> StateDirectoryError:
+def _cannot_make(directory: Path, error: OSError) -> StateDirectoryError:
     if error.errno is not None:
         return unusable(directory, error, "made")
     # It is there, and not to be trusted.

@@ -42,7 +42,7 @@ class OwnViews:
         self._lock = threading.Lock()
         self._place: tuple[TopicLog, Path] | None = None
         self._views: Views | None = None
-        self._roster: MembershipTable | None = None
+        self._membership: MembershipTable | None = None
 
     def open(self, log: TopicLog, directory: Path) -> None:
         """The application has its log and its directory; nothing is made yet."""
@@ -100,11 +100,11 @@ class OwnViews:
         with self._lock:
             if self._place is None:
                 return {}
-            if self._roster is None:
+            if self._membership is None:
                 proof = PeerProof.of(self._config.http_token)
-                self._roster = MembershipTable(self._config.application_id, self._place[0], proof)
-            self._roster.refresh()
-            return self._roster.live(int(time.time() * 1000), Lease().length_ms)
+                self._membership = MembershipTable(self._config.application_id, self._place[0], proof)
+            self._membership.refresh()
+            return self._membership.live(int(time.time() * 1000), Lease().length_ms)
 
     def close(self) -> None:
         with self._lock:

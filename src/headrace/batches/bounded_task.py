@@ -228,12 +228,12 @@ class BoundedTask:
         if self._job.keeps_state:
             for number, builder in enumerate(self._builders):
                 for page in _pages(task.engines()[builder.name]):
-                    yield [self._kept(number, key, value) for key, value in page]
+                    yield [self._state_row(number, key, value) for key, value in page]
             offsets = msgspec.msgpack.encode(dict(zip(self._topics, self._offsets, strict=True)))
             last = len(self._builders)
-            yield [self._kept(last, b"", memory), self._kept(last, b"offsets", offsets)]
+            yield [self._state_row(last, b"", memory), self._state_row(last, b"offsets", offsets)]
 
-    def _kept(self, number: int, key: bytes, value: bytes) -> ShuffleRow:
+    def _state_row(self, number: int, key: bytes, value: bytes) -> ShuffleRow:
         return self._output(RowKind.STATE, "", (None, 0, key, value, ()), time_ms=FIRST_MS, engine=number)
 
     def close(self) -> None:

@@ -127,7 +127,7 @@ class LiveTask:
             if not self._copy.is_untouched():
                 return False
             applied = {
-                store: Applied(known.topic_id, self._reached(store, known.offset))
+                store: Applied(known.topic_id, self._restored_offset(store, known.offset))
                 for store in self._place.changelogs
                 if (known := self._copy.applied(store)) is not None
             }
@@ -145,7 +145,7 @@ class LiveTask:
         self._changes = {}
         return True
 
-    def _reached(self, store: str, before: int) -> int:
+    def _restored_offset(self, store: str, before: int) -> int:
         target = (self._place.changelogs[store], self._place.id.partition)
         return self._ends[target] if store in self._changelogs else self._positions.get(target, before)
 

@@ -106,7 +106,7 @@ class Planner:
             # A backfill ends with its input; clocks would keep it running for ever.
             self.finished = True
             return None
-        if not restores and (not (available or due) or self._early_s() > 0):
+        if not restores and (not (available or due) or self._remaining_wait_s() > 0):
             return None
         return self._make(batch_id, now_ms, available, due, restores)
 
@@ -117,7 +117,7 @@ class Planner:
         self._asked = time.monotonic()
         return frozenset(self._readiness.waiting)
 
-    def _early_s(self) -> float:
+    def _remaining_wait_s(self) -> float:
         """Returns for how long the next batch has to wait, so that little input does not make many small ones."""
         if self._unopened or self._is_behind:
             return 0.0
@@ -125,7 +125,7 @@ class Planner:
 
     def waits_for(self) -> tuple[Offsets, float]:
         """Returns the positions at which there may be something to do, and in how many seconds there is anyway."""
-        early_s = self._early_s()
+        early_s = self._remaining_wait_s()
         if early_s > 0:
             return {}, early_s
         clocks = [status.next_clock_ms for status in self._statuses.values() if status.next_clock_ms is not None]

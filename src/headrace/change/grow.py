@@ -153,7 +153,7 @@ class _Growing:
             self._grow_inputs(growth)
             return self._finish(app, growth)
         if plan is None:
-            self._find_moves(app, growth, self._heads(app, growth))
+            self._find_moves(app, growth, self._committed_heads(app, growth))
             self._grow_inputs(growth)
             if self._has_misplaced(growth, app.state.positions):
                 return False
@@ -162,7 +162,7 @@ class _Growing:
         if not app.is_committed:
             for topic, number in growth.internal.items():
                 self._log.grow_topic(topic, number)
-            heads = self._heads(app, growth)
+            heads = self._committed_heads(app, growth)
             self._commit_new_tasks(app, growth, plan, heads)
             self._commit_old_tasks(app, growth, plan, heads)
             app.commit(self._new_positions(growth))
@@ -183,7 +183,7 @@ class _Growing:
         self._tell(f"application '{app.id}' had {before} tasks and has {after}")
         return True
 
-    def _heads(self, app: StoppedApplication, growth: Growth) -> dict[str, TaskCommitState]:
+    def _committed_heads(self, app: StoppedApplication, growth: Growth) -> dict[str, TaskCommitState]:
         """Returns where the tasks stand that were there before, once nobody can change it."""
         changed = {part.id for part in growth.parts} | {part.id for part, _ in growth.stores}
         return {

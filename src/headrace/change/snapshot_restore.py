@@ -120,7 +120,7 @@ class _Restoring:
             positions = {(topic, partition): at for topic, partition, at in record.positions}
             return TaskUpdate(
                 positions=self._positions(positions),
-                memory=self._renamed(record.memory),
+                memory=self._rename_memory(record.memory),
                 next_clock_ms=record.next_clock_ms,
                 written=chain.from_iterable(source.pages(self._log) for source in [*changelogs, *edges]),
             )
@@ -157,7 +157,7 @@ class _Restoring:
         others = {target: at for target, at in positions.items() if target[0] not in self._names}
         return {**others, **self._log.begin_offsets(edges)}
 
-    def _renamed(self, memory: bytes) -> bytes:
+    def _rename_memory(self, memory: bytes) -> bytes:
         """Returns what a task remembers; offsets of its changelogs mean nothing in those of the new application."""
         # Any: what the parts of a memory are is known to those who use them.
         remembered: dict[str, Any] = unpack_memory(memory)

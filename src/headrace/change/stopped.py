@@ -129,7 +129,7 @@ class StoppedApplication:
         self, task: str, changelogs: Sequence[TopicPartition], update: Callable[[TaskCommitState], TaskUpdate]
     ) -> bool:
         """Commits a task's part of the change; False if it has been committed before, and nothing was to be done."""
-        plan = self._begun()
+        plan = self._begun_plan()
         if self.is_committed:
             return False
         head = self.head(task, changelogs)
@@ -165,7 +165,7 @@ class StoppedApplication:
 
     def commit(self, positions: Mapping[TopicPartition, int] | None = None) -> None:
         """Commits the change as a whole, with further positions, once all its tasks are committed."""
-        plan = self._begun()
+        plan = self._begun_plan()
         if not self.is_committed:
             self._journal.commit(plan.batch_id, list(self._receipts.values()), positions)
 
@@ -174,7 +174,7 @@ class StoppedApplication:
         self.description, self.plan = replace(description, change=None), None
         self.description.write(self.log)
 
-    def _begun(self) -> ChangePlan:
+    def _begun_plan(self) -> ChangePlan:
         if self.plan is None:
             message = f"application '{self.id}': no change was begun; call begin() first"
             raise BatchError(message)

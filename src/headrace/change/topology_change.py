@@ -265,12 +265,12 @@ def _commit(evolution: Evolution, stopped: StoppedApplication, details: _Details
             lineage=carried.lineage,
             written=chain.from_iterable(pages),
         )
-        if stopped.commit_task(task, details.changelogs.get(task, ()), _giving(update)):
+        if stopped.commit_task(task, details.changelogs.get(task, ()), _constant_update(update)):
             logger.info("application '%s': task %s was changed", evolution.application, task)
     stopped.commit(details.positions)
 
 
-def _giving(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
+def _constant_update(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
     """Returns what does not look at the task as it is: the plan has decided everything."""
     return lambda head: update
 

@@ -73,7 +73,7 @@ class TaskState:
         "faults",
         "has_processors",
         "hit_ratios",
-        "last_letters",
+        "last_dead_letters",
         "late_records",
         "late_samples",
         "lateness",
@@ -119,7 +119,7 @@ class TaskState:
         self.partitions_of = host.partitions_of
         self.topic_name = host.topic_name
         self.collector = Collector()
-        self.last_letters = Collector()
+        self.last_dead_letters = Collector()
         """Dead letters of the failure that stops the task."""
         self.cells: dict[str, Cell] = {}
         self.remembered = remembered

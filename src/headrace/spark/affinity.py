@@ -114,7 +114,7 @@ class WorkServer:
         To be called before anything of a piece of work becomes visible to others.
         """
         asker: socket.socket | None = getattr(self._asker, "socket", None)
-        if asker is not None and _has_gone(asker):
+        if asker is not None and _is_disconnected(asker):
             message = "the process that has handed this work over is gone, so nobody waits for its result"
             raise ProcessorStateError(message)
 
@@ -151,7 +151,7 @@ class WorkServer:
                     _send(asker, _Kind.BUSY)
                     return
                 try:
-                    kind, answer = self._do(asker, key)
+                    kind, answer = self._run_work(asker, key)
                 finally:
                     # Before the answer: who gets it may ask again at once.
                     self._busy.release()
@@ -159,14 +159,14 @@ class WorkServer:
             except (OSError, ValueError) as error:
                 logger.debug("work was not handed over: %s", error)
 
-    def _do(self, asker: socket.socket, key: str) -> tuple[_Kind, bytes]:
+    def _run_work(self, asker: socket.socket, key: str) -> tuple[_Kind, bytes]:
         if not self._knows(key):
             return _Kind.REFUSED, b""
         _send(asker, _Kind.ACCEPTED)
         work = _receive(asker, _Kind.WORK)
         asker.settimeout(None)
         over = threading.Event()
-        _put_off_the_end()
+        _postpone_exit()
         watch = threading.Thread(target=_watch, args=(asker, over), name="headrace-work-watch", daemon=True)
         watch.start()
         self._asker.socket = asker
@@ -345,7 +345,7 @@ def _peer_user(connected: socket.socket) -> int:
     return int(user)
 
 
-def _has_gone(asker: socket.socket) -> bool:
+def _is_disconnected(asker: socket.socket) -> bool:
     try:
         return asker.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
@@ -358,15 +358,15 @@ def _watch(asker: socket.socket, over: threading.Event) -> None:
     """Ends this process if work hangs that nobody waits for: Spark has ended the asker, and means this one."""
     gone_since: float | None = None
     while not over.wait(_LOOK_S):
-        _put_off_the_end()
-        if not _has_gone(asker):
+        _postpone_exit()
+        if not _is_disconnected(asker):
             continue
         gone_since = gone_since or time.monotonic()
         if time.monotonic() - gone_since > _PATIENCE_S:
             os._exit(1)
 
 
-def _put_off_the_end() -> None:
+def _postpone_exit() -> None:
     """Lets this process end later, unless this is called again: by a thread, so by a function that lets others run.
 
     The clock that is set here needs nothing of the interpreter, which such a function would not give back.

@@ -206,7 +206,7 @@ class Worker:
 
     def run_here(self, work: SlotWork, payloads: Mapping[str, Any]) -> list[Sent]:
         with self._busy:
-            self._open_all([planned.digest for planned in self._planned(work.plans)], payloads)
+            self._open_all([planned.digest for planned in self._read_plans(work.plans)], payloads)
             self._opened |= {work.key: work.slot, standby_key(work.slot): None}
             return self._run(work)
 
@@ -241,7 +241,7 @@ class Worker:
             if digest not in self._runners:
                 self._open(digest, payload)
         is_slot = isinstance(work, SlotWork)
-        digests = [planned.digest for planned in self._planned(work.plans)] if is_slot else work.digests
+        digests = [planned.digest for planned in self._read_plans(work.plans)] if is_slot else work.digests
         if not self._runners.keys() >= set(digests):
             message = "an application is not known here"
             raise WorkFailedError(message, _UNKNOWN)
@@ -255,7 +255,7 @@ class Worker:
                 if digest in work.digests:
                     lags.append(runner.follow(place))
                 else:
-                    runner.let_go(place)
+                    runner.close_task(place)
         known = [lag for lag in lags if lag is not None]
         return max(known) if len(known) == len(lags) else None
 
@@ -281,7 +281,7 @@ class Worker:
         slots = self._slots_of(digest, self._count)
         return [place for place in self._runners[digest][0].layout.tasks if slots[place.name] == slot]
 
-    def _planned(self, text: str) -> list[PlanMessage]:
+    def _read_plans(self, text: str) -> list[PlanMessage]:
         if self._plans[0] != text:
             self._plans = text, msgspec.json.decode(text, type=list[PlanMessage])
         return self._plans[1]
@@ -307,7 +307,7 @@ class Worker:
         location = executor_location()
         if location is not None:
             told.append(("", SlotLocation(work.slot, location)))
-        for planned in self._planned(work.plans):
+        for planned in self._read_plans(work.plans):
             runner, places = self._runners[planned.digest][1], self._places(planned.digest, work.slot)
             for place in places:
                 if place.level != work.level or planned.key in failed:

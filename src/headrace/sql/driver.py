@@ -139,7 +139,7 @@ class SqlTestDriver:
             self._history.append((topic, output))
             for query, driver in self._queries.values():
                 if topic in query.source_topics:
-                    waiting.extend(_piped(query, driver, topic, output))
+                    waiting.extend(_pipe_output(query, driver, topic, output))
 
     def _follow_catalog(self) -> None:
         """Starts and ends queries, so that those of the catalogue run."""
@@ -155,7 +155,7 @@ class SqlTestDriver:
             self._queries[query.id] = (query, driver)
             for topic, output in list(self._history):
                 if topic in query.source_topics:
-                    for sink, written in _piped(query, driver, topic, output):
+                    for sink, written in _pipe_output(query, driver, topic, output):
                         self._write(sink, written)
 
 
@@ -169,7 +169,9 @@ _CONFIG = StreamsConfig.of(
 )
 
 
-def _piped(query: PersistentQuery, driver: TopologyTestDriver, topic: str, output: Output) -> list[tuple[str, Output]]:
+def _pipe_output(
+    query: PersistentQuery, driver: TopologyTestDriver, topic: str, output: Output
+) -> list[tuple[str, Output]]:
     _, timestamp_ms, key, value, headers = output
     driver.pipe_raw(topic, key, value, timestamp_ms=timestamp_ms, headers=headers)
     found = driver.take_outputs(query.sink_topic, driver.unread(query.sink_topic))

@@ -128,10 +128,10 @@ class SqlEngine:
         if isinstance(text, Statement):
             yield self._carried_out(text, {**self.settings, **(overrides or {})})
             return
-        for statement in self._parsed(text):
+        for statement in self._parse_statements(text):
             yield self._carried_out(statement, {**self.settings, **(overrides or {})})
 
-    def _parsed(self, text: str) -> Iterator[Statement]:
+    def _parse_statements(self, text: str) -> Iterator[Statement]:
         if "${" not in text:
             yield from statements(text)
             return

@@ -96,16 +96,16 @@ _PARTS: Mapping[str, Callable[[object], bool]] = {
 }
 
 
-def roster_topic(application_id: str) -> str:
+def membership_topic(application_id: str) -> str:
     """Returns the name of the topic.
 
-    >>> roster_topic("app")
+    >>> membership_topic("app")
     'app-views'
     """
     return f"{application_id}-views"
 
 
-def is_roster(topic: str, log: TopicLog) -> bool:
+def is_membership_topic(topic: str, log: TopicLog) -> bool:
     """Tells whether a topic is such a one, by its newest records; one of that name may be the user's own."""
     if not log.describe_topic(topic).is_compacted:
         return False
@@ -176,7 +176,7 @@ class MembershipTable:
     """
 
     def __init__(self, application_id: str, log: TopicLog, proof: PeerProof | None = None) -> None:
-        self.topic = roster_topic(application_id)
+        self.topic = membership_topic(application_id)
         self._log = log
         self._proof = proof
         self._complained: set[str] = set()

@@ -312,7 +312,7 @@ class Views:
         position = Position.consumed(at)
         if not position.covers(request.position_bound.position):
             return QueryResult.not_up_to_bound(position, request.position_bound, WHOLE)
-        return self._timed(request, reader, (store.name, WHOLE), position)
+        return self._run_timed(request, reader, (store.name, WHOLE), position)
 
     def _ask(self, request: StateQueryRequest[R], reader: Reader, store: ViewedStore, partition: int) -> QueryResult[R]:
         part = (store.name, partition)
@@ -332,9 +332,11 @@ class Views:
                 return QueryResult.for_failure(FailureReason.NOT_ACTIVE, message)
         elif not position.covers(request.position_bound.position):
             return QueryResult.not_up_to_bound(position, request.position_bound, partition)
-        return self._timed(request, reader, part, position)
+        return self._run_timed(request, reader, part, position)
 
-    def _timed(self, request: StateQueryRequest[R], reader: Reader, part: Part, position: Position) -> QueryResult[R]:
+    def _run_timed(
+        self, request: StateQueryRequest[R], reader: Reader, part: Part, position: Position
+    ) -> QueryResult[R]:
         begun = time.perf_counter_ns()
         answer: QueryResult[R] = run(request.query, reader, part)
         answer.set_position(position)

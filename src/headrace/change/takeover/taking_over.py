@@ -92,7 +92,7 @@ def _carry_out(layout: Layout, stopped: StoppedApplication, plan: ChangePlan) ->
     begins = stopped.log.begin_offsets([(topic, n) for topic in layout.edges for n in range(layout.partitions[topic])])
     for place in layout.tasks:
         update = task_update(layout, place, offsets, begins)
-        stopped.commit_task(place.name, layout.own_changelogs(place), _giving(update))
+        stopped.commit_task(place.name, layout.own_changelogs(place), _constant_update(update))
     stopped.commit()
     # Without metadata: whatever has any from now on was committed by a Kafka Streams that runs beside.
     bare = {target: GroupOffset(each.offset) for target, each in offsets.items()}
@@ -100,7 +100,7 @@ def _carry_out(layout: Layout, stopped: StoppedApplication, plan: ChangePlan) ->
     stopped.finish(description)
 
 
-def _giving(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
+def _constant_update(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
     return lambda _: update
 
 

@@ -251,7 +251,7 @@ class SqlService:
             if isinstance(statement, ControlQuery) and statement.action != "TERMINATE":
                 return Outcome(offset, self._control(statement, running=running))
             trial = self.engine.trial(RecordedTopics(dict(command.topics)), command.schemas)
-            done = trial.execute(statement, self._permitted(offset, command))[0]
+            done = trial.execute(statement, self._permitted_properties(offset, command))[0]
         except SqlError as error:
             # Two servers wrote at once what does not go together; all of them come to the same end.
             logger.warning("%s, offset %d: %s was left out: %s", self._commands.topic, offset, command.text, error)
@@ -268,7 +268,7 @@ class SqlService:
             self._deleted = {**left, **command.deletes}
         return Outcome(offset, done)
 
-    def _permitted(self, offset: int, command: Command) -> dict[str, object]:
+    def _permitted_properties(self, offset: int, command: Command) -> dict[str, object]:
         """Returns the settings of a command without those that no statement may give."""
         found: dict[str, object] = {}
         for name, value in command.settings.items():

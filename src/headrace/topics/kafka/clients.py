@@ -104,7 +104,7 @@ class Clients:
         return self.refusal is not None
 
     @contextmanager
-    def telling(self, doing: str) -> Iterator[None]:
+    def translating_errors(self, doing: str) -> Iterator[None]:
         """Turns exceptions of the client into ours; one that only says that nobody answered is told with its reason."""
         try:
             with explaining(doing, self.servers):
@@ -169,7 +169,7 @@ class Clients:
         return self.new_reader(target, topic_id, start)
 
     def new_reader(self, target: TopicPartition, topic_id: str, start: int) -> Reader:
-        with self.telling(f"reading topic '{target[0]}'"):
+        with self.translating_errors(f"reading topic '{target[0]}'"):
             consumer = Consumer(
                 {**self.settings.for_consumer(_READER_GROUP), "error_cb": self._note}, logger=client_logger
             )

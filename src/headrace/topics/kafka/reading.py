@@ -100,7 +100,7 @@ class _Reading:
                     return self._found
                 now = time.monotonic()
                 if now > deadline:
-                    self._complain()
+                    self._raise_silence()
                 if now > renewal:
                     self._check_let_in()
                     # It may have lost its place for good, when the records there were removed.
@@ -208,7 +208,7 @@ class _Reading:
     def _stable_end(self) -> int:
         return self._administration.end_offsets([self._target], stable=True)[self._target]
 
-    def _complain(self) -> None:
+    def _raise_silence(self) -> None:
         message = (
             f"nothing came from partition {self._target[1]} of topic '{self._target[0]}' at offset "
             f"{self._reader.position} for {self._clients.patience_s:.0f} s; check that Kafka at "

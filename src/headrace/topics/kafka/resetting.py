@@ -73,6 +73,6 @@ def _delete_group(clients: Clients, application: str) -> None:
 
 def list_groups(clients: Clients) -> list[str]:
     """Returns the names of all consumer groups."""
-    with clients.telling("listing consumer groups"):
+    with clients.translating_errors("listing consumer groups"):
         found = ask_patiently(clients, lambda admin, seconds: admin.list_consumer_groups(request_timeout=seconds))
     return sorted(group.group_id for group in found.valid)

@@ -84,7 +84,7 @@ class KafkaTaskJournal:
         self.close()
         ensure_place(self._administration, self._place)
         doing = f"opening task {self._task} of application '{self._application}'"
-        with self._telling(doing):
+        with self._translated(doing):
             producer = (
                 init_producer(self._clients, self._application, self._task)
                 if self._in_transactions
@@ -109,7 +109,7 @@ class KafkaTaskJournal:
         # Whatever happens now, what brokers have of the task is not known until it has succeeded.
         self._producer = None
         delivery = Delivery()
-        with self._telling(f"committing task {self._task} of application '{self._application}'", producer, delivery):
+        with self._translated(f"committing task {self._task} of application '{self._application}'", producer, delivery):
             self._begin(producer)
             self._write(producer, written, delivery)
             offsets = self._write_edges(producer, edges, delivery)
@@ -266,12 +266,12 @@ class KafkaTaskJournal:
         history.check_newest(self._application, self._incarnation)
 
     @contextmanager
-    def _telling(
+    def _translated(
         self, doing: str, producer: Producer | None = None, delivery: Delivery | None = None
     ) -> Iterator[None]:
         """Turns exceptions of the client into ours; a ``producer`` that has begun a transaction aborts it."""
         try:
-            with self._clients.telling(doing):
+            with self._clients.translating_errors(doing):
                 try:
                     with unwrapping():
                         yield

@@ -27,7 +27,7 @@ def append_in_transaction(
 ) -> Written:
     """Writes records in one transaction; another producer of the same id is fenced, and what it has open is over."""
     delivery, sticky = Delivery(), Sticky(crc32(transactional_id.encode()))
-    with clients.telling(f"writing to topic '{topic}'"):
+    with clients.translating_errors(f"writing to topic '{topic}'"):
         producer = fencing_producer(clients, transactional_id, topic, {"transaction.timeout.ms": _TIMEOUT_MS})
         producer.begin_transaction()
         try:
