@@ -19,7 +19,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, RetriableError, TopicError
 from headrace.topics.consumer_group import GroupOffset
 from headrace.topics.kafka import KafkaLog, administration, consumer_groups, time_lookup
-from headrace.topics.kafka.explaining import explain
+from headrace.topics.kafka.client_errors import explain
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import Output
 from tests.topics.kit import everything, keyed, record

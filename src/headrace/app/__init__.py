@@ -1,6 +1,6 @@
 """``Streams``, the handle of a running application: start, close, states, listeners, metrics, starting over.
 
-Start with ``streams`` (the handle), then ``opening`` (what happens before an engine runs) and ``engine`` (what an
+Start with ``streams`` (the handle), then ``startup`` (what happens before an engine runs) and ``engine`` (what an
 engine must be able to do). ``directories`` says where everything is kept.
 """
 

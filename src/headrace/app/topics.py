@@ -21,7 +21,7 @@ from headrace.topics.journal import DurableLog
 from headrace.topics.log import Topic, TopicLog
 from headrace.topology.levels import back_edges
 from headrace.topology.nodes import InternalTopic
-from headrace.topology.queryable import logged_stores, topics_of_others
+from headrace.topology.queryable_stores import logged_stores, topics_of_others
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)

@@ -29,9 +29,9 @@ from headrace.batches.layout import Layout, TaskPlace
 from headrace.change.changelog_rows import read_pages
 from headrace.change.former_partitions import with_former_partitions
 from headrace.change.growth_plan import Growth, StoreGrowth, find_growth, refused
-from headrace.change.moving import MisplacedRowError, PartitionMoves
 from headrace.change.partition_keys import partition_key_of, primary_key_of
-from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.row_moves import MisplacedRowError, PartitionMoves
+from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
 from headrace.runtime.task_memory import pack_memory, unpack_memory

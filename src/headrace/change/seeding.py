@@ -28,7 +28,7 @@ from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow, bound
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.layout import Layout
 from headrace.change.changelog_rows import read_pages
-from headrace.change.stopped import TaskUpdate, stopped_application
+from headrace.change.stopped_application import TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
 from headrace.topics.journal import DurableLog, TaskCommitState

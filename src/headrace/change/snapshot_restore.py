@@ -13,7 +13,7 @@ from headrace.batches.change_plan import ChangePlan
 from headrace.batches.inputs import check_inputs
 from headrace.change.changelog_rows import latest_rows, read_pages
 from headrace.change.snapshot import Snapshot, Tell, existing_snapshot, task_records
-from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
 from headrace.runtime.task import TaskId

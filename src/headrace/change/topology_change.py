@@ -36,7 +36,7 @@ from headrace.batches.positions import start_positions
 from headrace.batches.working_copy import discard
 from headrace.change.comparison import compare
 from headrace.change.copying import Convert, Copy, converter, copied_pages, copy_of, range_of
-from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
 from headrace.change.task_records import CarriedTask, TaskRecordMigration
 from headrace.change.verdicts import Comparison, Options
 from headrace.config import StreamsConfig

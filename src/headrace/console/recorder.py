@@ -16,7 +16,7 @@ from headrace.errors import StreamsError
 from headrace.metrics.names import CLIENT, TOPIC, MetricName, Metrics
 from headrace.metrics.recording import BatchFigures
 from headrace.topics.log import TopicPartition
-from headrace.topology.queryable import topics_of_others
+from headrace.topology.queryable_stores import topics_of_others
 
 _INTERVAL_S = 1.0
 # Asking the log is a request to a broker on Kafka, so it is done less often.

@@ -3,7 +3,8 @@
 Start with ``builder`` (`StreamsBuilder`), ``kstream`` and ``ktable``: the immutable handles that programs are written
 with. Their methods add logical nodes (``graph``) to the builder's ``draft``, and record there what later calls ask of
 earlier nodes (``requests``). `StreamsBuilder.build` applies ``rewrites`` to the graph and writes it as a topology
-(``write``). All modules reach each other's classes through the module, because streams make tables and tables streams.
+(``topology_writer``). All modules reach each other's classes through the module, because streams make tables and
+tables streams.
 """
 
 from headrace.dsl.branched import BranchedKStream

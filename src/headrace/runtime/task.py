@@ -14,7 +14,7 @@ from headrace.errors import ProcessorStateError, SerializationError, StreamsErro
 from headrace.operators.base import Edge
 from headrace.runtime.debug_metrics import count_hits
 from headrace.runtime.error_handling import ErrorHandling
-from headrace.runtime.lower import AnyNode, Lowering
+from headrace.runtime.lowering import AnyNode, Lowering
 from headrace.runtime.merging import merge_by_time
 from headrace.runtime.punctuation import NEVER
 from headrace.runtime.queues import RecordQueue

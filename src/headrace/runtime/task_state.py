@@ -12,11 +12,11 @@ from headrace.handlers import LateRecord
 from headrace.operators.base import DECIDED, Cell
 from headrace.processor import PunctuationType
 from headrace.record import Headers as UserHeaders
-from headrace.runtime.expiring import Expiries
 from headrace.runtime.late_samples import LateSamples
 from headrace.runtime.measures import Measure, Readings
 from headrace.runtime.output_collector import Collector
 from headrace.runtime.punctuation import PunctuationQueue, Schedule, first_deadline
+from headrace.runtime.row_expiry import Expiries
 from headrace.runtime.waiting_calls import WaitingCalls
 from headrace.state import StoreBuilder
 from headrace.state.engines.overlay import OverlayEngine

@@ -24,7 +24,7 @@ from headrace.topology.graph import Graph
 from headrace.topology.levels import back_edges
 from headrace.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headrace.topology.operations import Operation
-from headrace.topology.queryable import logged_stores
+from headrace.topology.queryable_stores import logged_stores
 
 _GENERATED = re.compile(r"-\d{10}(-|$)")
 _NO_ID = "application"

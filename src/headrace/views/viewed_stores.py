@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.state import StoreBuilder
-from headrace.topology.queryable import changelogs_of
+from headrace.topology.queryable_stores import changelogs_of
 from headrace.topology.topology import Topology
 
 Part = tuple[str, int]

@@ -11,8 +11,8 @@ from headrace.app.topics import external_partitions
 from headrace.batches.layout import Layout
 from headrace.batches.unread_edges import UnreadEdges
 from headrace.change.changelog_rows import last_offsets
-from headrace.change.stopped import StoppedApplication, stopped_application
-from headrace.change.takeover.legacy import Tell, check_members
+from headrace.change.stopped_application import StoppedApplication, stopped_application
+from headrace.change.takeover.kafka_streams_application import Tell, check_members
 from headrace.change.takeover.task_memory import group_offsets
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError

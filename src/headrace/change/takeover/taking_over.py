@@ -11,8 +11,8 @@ from headrace.app.description import Description
 from headrace.app.topics import check_sources, external_partitions
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.layout import Layout
-from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
-from headrace.change.takeover.legacy import StoppedKafkaStreams, Tell, check_unchanged, find_legacy
+from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.takeover.kafka_streams_application import StoppedKafkaStreams, Tell, check_unchanged, find_legacy
 from headrace.change.takeover.stored_rows import check_rows
 from headrace.change.takeover.task_memory import task_update
 from headrace.config import StreamsConfig

@@ -25,8 +25,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the client'
 
 from headrace.errors import RetriableError, TopicError, TopicExistsError
 from headrace.topics.configs import new_topic
+from headrace.topics.kafka.client_errors import ABSENT, UNKNOWN, error_of, explain, unknown_topic
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.explaining import ABSENT, UNKNOWN, error_of, explain, unknown_topic
 from headrace.topics.log import Offsets, Topic, TopicPartition
 
 logger = logging.getLogger(__name__)

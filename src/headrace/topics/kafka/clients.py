@@ -15,8 +15,8 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headrace.errors import RetriableError
-from headrace.topics.kafka.acknowledged import AcknowledgedProducer
-from headrace.topics.kafka.explaining import ABSENT, error_of, explain, explaining, is_refusal
+from headrace.topics.kafka.acknowledged_append import AcknowledgedProducer
+from headrace.topics.kafka.client_errors import ABSENT, error_of, explain, explaining, is_refusal
 from headrace.topics.kafka.history import KnownHistory
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import TopicPartition

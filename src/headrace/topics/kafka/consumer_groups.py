@@ -11,8 +11,8 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headrace.topics.consumer_group import GroupMember, GroupOffset, cut_metadata
 from headrace.topics.kafka.administration import Question, ask
+from headrace.topics.kafka.client_errors import error_of
 from headrace.topics.kafka.clients import Clients, client_logger
-from headrace.topics.kafka.explaining import error_of
 from headrace.topics.kafka.offset_metadata_commit import commit_with_metadata
 from headrace.topics.log import TopicPartition
 

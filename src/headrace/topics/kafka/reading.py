@@ -13,8 +13,8 @@ from confluent_kafka import KafkaError, Message
 
 from headrace.errors import RetriableError
 from headrace.topics.kafka.administration import Administration
+from headrace.topics.kafka.client_errors import UNKNOWN, explain, out_of_range
 from headrace.topics.kafka.clients import Clients, Reader
-from headrace.topics.kafka.explaining import UNKNOWN, explain, out_of_range
 from headrace.topics.log import Raw, TopicPartition
 
 _AT_ONCE = 1000

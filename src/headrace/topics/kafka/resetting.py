@@ -10,9 +10,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.errors import BatchError
 from headrace.topics.kafka.administration import Administration
+from headrace.topics.kafka.client_errors import error_of, explain
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.consumer_groups import ask_patiently
-from headrace.topics.kafka.explaining import error_of, explain
 from headrace.topics.kafka.history import RESET, RESET_DONE, Opener, entry_key
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.plain_append import Appender

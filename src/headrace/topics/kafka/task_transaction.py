@@ -21,8 +21,8 @@ from msgspec.structs import replace
 from headrace.errors import FencedError, LogError, RetriableError, StreamsError
 from headrace.topics.journal import EdgeBlob, Receipt, TaskCommitState, TaskRecord, Written
 from headrace.topics.kafka.administration import Administration
+from headrace.topics.kafka.client_errors import FENCED, PURGED, error_of, explain, unwrapping
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.explaining import FENCED, PURGED, error_of, explain, unwrapping
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.producing import Delivery, Report, flush, produce, produce_all
 from headrace.topics.kafka.progress_topics import ensure_place, task_place

@@ -22,9 +22,9 @@ from headrace.http.limits import Limits
 from headrace.http.parameters import check_names, choice, flag, number, position_of, position_text
 from headrace.http.streaming_response import HeldResponse, until_gone
 from headrace.views.http.answering import Answer, Answering, KeyQuestion, RangeQuestion
+from headrace.views.http.change_hub import Batch, Hub
 from headrace.views.http.cursors import Cursor
 from headrace.views.http.forwarding import FORWARDED, Forwarded, Peers, raise_for
-from headrace.views.http.hub import Batch, Hub
 from headrace.views.http.instance import Instance
 from headrace.views.http.subscription import Follower, SnapshotBudget, name_of
 from headrace.views.position import Position
