@@ -1,4 +1,4 @@
-"""Journal of an application on Kafka, in the hands of its driver: an append to one partition for each step.
+"""Commit of a batch by the driver on Kafka: takeover, plan and batch as records of one partition.
 
 A plain idempotent producer appends, and nobody else does: so each record lies directly behind the one before. If it
 does not, and a takeover record lies between, another driver has come, and what lies behind that is ignored by all who

@@ -1,4 +1,4 @@
-"""A task's part of the journal on Kafka: one transaction for a batch, with everything that the task has written.
+"""Commit of a task on Kafka: one transaction per batch with outputs, changelog rows, edges and the task's record.
 
 Each task has a partition of its own for its edges and its record. In a shared one its record could lie behind another
 task's open transaction, unseen, and the task would run twice. The record is the last one of its transaction there, so

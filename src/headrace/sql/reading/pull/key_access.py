@@ -1,4 +1,4 @@
-"""Key access of pull queries: the keys or the range of keys that a condition selects."""
+"""Choice of rows by a pull query: the keys, or the range of keys, that its condition selects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a table from its view: of some keys, of a range of keys, or all of them."""
+"""Rows that a pull query reads from the view of a table: of some keys, of a range of keys, or all of them."""
 
 from __future__ import annotations
 
