@@ -155,7 +155,7 @@ def places() -> list[tuple[str, list[str], str]]:
     """Returns the rows of the table from questions to files: the question, the files, the name to start with."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     section = page.partition("\n## Where is what in the code\n")[2].partition("\n## ")[0]
-    return [(what, re.findall(r"`([\w/]+\.py)`", files), name) for what, files, name in PLACE.findall(section)[1:]]
+    return [(what, re.findall(r"`([\w/]+\.py)`", files), name) for what, files, name in PLACE.findall(section)]
 
 
 def test_places_in_the_code_exist() -> None:
