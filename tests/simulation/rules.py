@@ -200,14 +200,7 @@ def _commit_if_written(
 ) -> Receipt:
     if edges or any(outputs for _, outputs in written):
         return _own_commit(self, record, written, edges)
-    return Receipt(
-        task=self._task,
-        batch_id=record.batch_id,
-        incarnation=self._incarnation,
-        stamp=record.stamp,
-        positions={(topic, partition): offset for topic, partition, offset in record.positions},
-        next_clock_ms=record.next_clock_ms,
-    )
+    return Receipt.of(self._task, self._incarnation, record)
 
 
 # 7: records of drivers are fenced.

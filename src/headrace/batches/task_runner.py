@@ -203,15 +203,7 @@ class TaskRunner:
                 f"was asked for batch {plan.batch_id}: another instance has overtaken this one"
             )
             raise FencedError(message)
-        receipt = Receipt(
-            task=place.name,
-            batch_id=record.batch_id,
-            incarnation=self._application.incarnation,
-            stamp=record.stamp,
-            positions={(topic, n): offset for topic, n, offset in record.positions},
-            next_clock_ms=record.next_clock_ms,
-            record=record.pack(),
-        )
+        receipt = replace(Receipt.of(place.name, self._application.incarnation, record), record=record.pack())
         return TaskResult(journal.read_edges(record), TaskReport(place.name, receipt))
 
     def _process(

@@ -141,15 +141,8 @@ class StoppedApplication:
             )
             raise FencedError(message)
         if head.record is not None and found == plan.batch_id:
-            self._receipts[task] = Receipt(
-                task=task,
-                batch_id=found,
-                incarnation=self._journal.incarnation,
-                stamp=head.record.stamp,
-                positions={(topic, partition): at for topic, partition, at in head.record.positions},
-                next_clock_ms=head.record.next_clock_ms,
-                record=head.record.pack(),
-            )
+            receipt = Receipt.of(task, self._journal.incarnation, head.record)
+            self._receipts[task] = replace(receipt, record=head.record.pack())
             return False
         new = update(head)
         record = TaskRecord(

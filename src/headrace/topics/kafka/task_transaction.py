@@ -11,12 +11,13 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from zlib import crc32
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from msgspec.structs import replace
+from msgspec.structs import replace as replace_in_record
 
 from headrace.errors import FencedError, LogError, RetriableError, StreamsError
 from headrace.topics.journal import EdgeBlob, Receipt, TaskCommitState, TaskRecord, Written
@@ -113,18 +114,10 @@ class KafkaTaskJournal:
             self._begin(producer)
             self._write(producer, written, delivery)
             offsets = self._write_edges(producer, edges, delivery)
-            self._write_record(producer, replace(record, edges=offsets), delivery)
+            self._write_record(producer, replace_in_record(record, edges=offsets), delivery)
             self._end(producer, delivery)
         self._producer = producer
-        return Receipt(
-            task=self._task,
-            batch_id=record.batch_id,
-            incarnation=self._incarnation,
-            stamp=record.stamp,
-            positions={(topic, partition): offset for topic, partition, offset in record.positions},
-            next_clock_ms=record.next_clock_ms,
-            written=delivery.bounds,
-        )
+        return replace(Receipt.of(self._task, self._incarnation, record), written=delivery.bounds)
 
     def read_edges(self, record: TaskRecord) -> list[EdgeBlob]:
         """Returns the blobs that a record names, once exactly these can be read."""
