@@ -1,4 +1,4 @@
-"""The queries of an application to its own stores: views in its process, made when somebody asks first."""
+"""Queries of an application to its own stores: views in its process, opened by the first query."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class OwnViews:
         self._place = log, directory / "views" / "own"
 
     def views(self, *, modern: bool = False) -> Views:
-        """Returns the views, once they have caught up with what was committed when they were first asked for."""
+        """Returns the views, once they have caught up with the commits before the first query."""
         self._check_running(modern=modern)
         views = self._views
         if views is None or views.has_failed:

@@ -81,7 +81,7 @@ class BoundedTask:
                 yield self._process()
 
     def finish(self) -> Iterator[list[ShuffleRow]]:
-        """Processes what is left, and returns that and the state, if it is wanted."""
+        """Processes the rest of the input; returns the outputs and, if wanted, the state."""
         if self._waiting:
             yield self._process()
         task = self._opened()

@@ -1,4 +1,4 @@
-"""The seam to whoever runs tasks, and the executor that runs them in this process."""
+"""Executor protocol, and the executor that runs tasks in this process."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class LiveTask:
         return self._copy.engine(store)
 
     def take_over(self) -> bool:
-        """Takes over what the last batch has changed, which is committed; False if somebody else has the copy now."""
+        """Applies the committed changes of the last batch; False if another process has the copy now."""
         if self._copy is not None:
             if not self._copy.is_untouched():
                 return False
@@ -262,7 +262,7 @@ class LiveTask:
         return {name: value for name, value in grown.items() if value}
 
     def take_restores(self) -> list[StoreRestore]:
-        """Returns what was restored for this task, once."""
+        """Returns the restores of this task, once."""
         restores, self._restores = self._restores, []
         return restores
 

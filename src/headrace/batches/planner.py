@@ -26,7 +26,7 @@ _ASK_EVERY = 0.1
 _LOOK_AROUND = 3.0
 """Seconds after which it is looked whether there are new topics or partitions."""
 _BACKLOG_MS = 2_000.0
-"""How long a batch with a backlog takes: what is paid per batch and per key is shared by so many records."""
+"""Target duration of a batch with a backlog: long, so that costs per batch and per key spread over many records."""
 _SHORTEST_PAUSE_MS, _LONGEST_PAUSE_MS, _PAUSE_SHARE = 35.0, 60.0, 0.75
 """From the end of one batch to the start of the next, when there is little input: a job costs processor time, too.
 
@@ -78,7 +78,7 @@ class Planner:
         self._statuses: dict[str, TaskStatus] = dict(state.tasks)
         self._readiness = Readiness(layout, state.tasks.keys(), config.acceptable_recovery_lag)
         self._unopened = set(self._targets)
-        """Tasks that have not taken part yet: nobody has told when their clocks are due."""
+        """Tasks that have not taken part yet: when their clocks are due is unknown."""
         self._asked = 0.0
         self._is_behind = False
         self._not_before = 0.0

@@ -26,7 +26,7 @@ from headrace.topics.log import TopicLog
 logger = logging.getLogger(__name__)
 
 _SLOW_S = 1.0
-"""How long a job may hold up those who are not in it, and a task those who are in the same job."""
+"""How long a job may hold up applications outside of it, and a task the other applications of its job."""
 PATIENCE = timedelta(seconds=20)
 _AT_FIRST = 6
 """How many times as long the first micro-batch of an application may take: its tasks are opened, and restored."""
@@ -148,7 +148,7 @@ class SharedLoop:
         return any(now - running.since < self._patience_s for running in self._jobs.values())
 
     def _start_jobs(self) -> bool:
-        """Starts a job for all who have input, and one for each that is slow; returns whether there was any."""
+        """Starts a job for all applications with input, and one for each slow one; returns whether any was started."""
         now = time.monotonic()
         shared = [each for each in self._jobs.values() if not self._slow.keys() >= each.planned.keys()]
         young = sum(now - running.since < self._patience_s for running in shared)
@@ -171,7 +171,7 @@ class SharedLoop:
         self._jobs[self._pool.submit(self._executor.run, plans, apart=apart)] = _Running(planned, now)
 
     def _next_alone(self, planned: Planned, now: float) -> list[str]:
-        """Returns those of the slow ones whose turn it is: who has waited longest comes first."""
+        """Returns the slow applications whose turn it is; the one that has waited longest comes first."""
         running = [each for each in self._jobs.values() if self._slow.keys() >= each.planned.keys()]
         places = _MOST_ALONE - sum(now - each.since < self._patience_s for each in running)
         waiting = sorted((key for key in planned if key in self._slow), key=self._slow.__getitem__)

@@ -36,7 +36,7 @@ _PAGE_BYTES = 4 << 20
 
 
 def skip_commit_check() -> None:
-    """What is checked before a commit where somebody always waits for it: nothing."""
+    """The check before a commit of a thread that is never abandoned: none."""
 
 
 class TaskRunner:
@@ -137,7 +137,7 @@ class TaskRunner:
         return standby.distance
 
     def close_task(self, place: TaskPlace) -> None:
-        """Closes what is open of a task that runs elsewhere, and of which no copy is wanted here."""
+        """Closes a task, or its standby copy, that is not wanted in this process any more."""
         self._close_live(place)
         self.close_standby(place)
 

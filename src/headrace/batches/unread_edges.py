@@ -1,4 +1,4 @@
-"""Records of repartition topics that nobody has read when an application is taken over from Kafka Streams.
+"""Unread records of repartition topics when an application is taken over from Kafka Streams.
 
 Between tasks of Headrace records go over edges within a micro-batch, and no topic holds them. Kafka Streams writes them
 to topics, and what it has not read there is read once, as ordinary ranges of the tasks behind the edges, before

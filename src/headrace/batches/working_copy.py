@@ -163,7 +163,7 @@ class WorkingCopy:
         return all(part.is_untouched() for part in self._parts.values())
 
     def settle(self, changes: Mapping[str, Changes], applied: Mapping[str, Applied]) -> None:
-        """Takes over what is committed; it is written when much has come together, or some time has passed."""
+        """Takes committed changes; writes them once they are many, or after some time."""
         for store, each in changes.items():
             self.engine(store).apply(each)
         self.note(applied)
@@ -172,7 +172,7 @@ class WorkingCopy:
             part.write_if_due()
 
     def write(self) -> None:
-        """Writes the rows that wait in memory, with how far that brings the copy, unless somebody else has it now."""
+        """Writes the rows held in memory and their offsets, unless another process has the copy now."""
         for part in self._parts.values():
             part.write()
 
@@ -328,7 +328,7 @@ def restoring(directory: Path) -> dict[str, int]:
 
 
 def discard(directory: Path) -> None:
-    """Deletes a copy that nobody has open."""
+    """Deletes a copy that no process has open."""
     shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -373,7 +373,7 @@ def _delete(directory: Path) -> None:
 
 
 def _file_signature(directory: Path) -> str:
-    """Returns how the file with the rows looks. It changes only when somebody writes to it; readers leave it alone."""
+    """Returns inode, size and mtime of the file with the rows: they change when it is written, not when it is read."""
     found = os.stat(directory / "data.mdb")
     return f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
 

@@ -49,7 +49,7 @@ def compare(topology: Topology, config: StreamsConfig, old: Outline, new: Outlin
 
 
 class _Comparer:
-    """The two sides of a comparison, and what is known of their names."""
+    """The two sides of a comparison, and the matching of their names."""
 
     def __init__(
         self,
@@ -313,7 +313,7 @@ def _connected(outline: Outline, numbers: Collection[int]) -> frozenset[int]:
 
 
 def _upstream_parts(outline: Outline, number: int) -> set[int]:
-    """Returns a sub-topology, and those whose records reach it."""
+    """Returns a sub-topology and those upstream of it."""
     found = {number}
     while True:
         grown = found | {writer for writer, reader in _edges(outline) if reader in found}
@@ -323,7 +323,7 @@ def _upstream_parts(outline: Outline, number: int) -> set[int]:
 
 
 def _edges(outline: Outline) -> Iterator[tuple[int, int]]:
-    """Returns who writes and who reads internal topics."""
+    """Returns writer and reader of each internal topic."""
     homes = {name: part.number for part in outline.parts for name in part.nodes}
     for node in outline.nodes:
         if node.operation == node.SINK:

@@ -136,7 +136,7 @@ class _Growing:
             raise refused(self._config.application_id, [problem])
 
     def _drain(self, growth: Growth) -> None:
-        """Lets the application read, under its former layout, what was written by the former number of partitions."""
+        """Lets the application read, under its former layout, the records written to the former partitions."""
         application = self._config.application_id
         unread = _unread(growth.before, self._log, self._log.positions(application))
         if not unread or self._log.last_batch(application) is None:
@@ -184,7 +184,7 @@ class _Growing:
         return True
 
     def _committed_heads(self, app: StoppedApplication, growth: Growth) -> dict[str, TaskCommitState]:
-        """Returns where the tasks stand that were there before, once nobody can change it."""
+        """Fences the former tasks, and returns their states."""
         changed = {part.id for part in growth.parts} | {part.id for part, _ in growth.stores}
         return {
             place.name: app.head(place.name, _changelogs(growth.before, place))

@@ -201,7 +201,7 @@ def find_growth(
     positions: Offsets,
     asked: Mapping[str, int],
 ) -> Growth:
-    """Returns the growth that is asked for, together with what has been grown already; complains if it is impossible.
+    """Returns the requested growth, with inputs that have grown already; raises if it is impossible.
 
     What an application has had before is in its description, and in its positions, not in the log.
     """

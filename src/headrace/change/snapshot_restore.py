@@ -152,7 +152,7 @@ class _Restoring:
         return _Source((self._names[topic], partition), (copy, partition), is_versioned)
 
     def _positions(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Returns positions in the topics of the new application: only what was not read is in its back edges."""
+        """Returns positions in the topics of the new application, whose back edges have only the unread records."""
         edges = {(self._names[topic], n) for topic, n in positions if topic in self._names}
         others = {target: at for target, at in positions.items() if target[0] not in self._names}
         return {**others, **self._log.begin_offsets(edges)}

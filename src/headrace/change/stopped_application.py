@@ -40,7 +40,7 @@ class TaskUpdate:
 
 
 class StoppedApplication:
-    """An application whose journal is in the hands of somebody who changes it. Made by ``stopped_application``."""
+    """A stopped application whose journal is open for a change. Made by ``stopped_application``."""
 
     def __init__(self, log: DurableLog, application: str, tasks: Sequence[str]) -> None:
         self.id = application
@@ -183,7 +183,7 @@ class StoppedApplication:
 def stopped_application(
     config: StreamsConfig, log: DurableLog, tasks: Sequence[str] = ()
 ) -> Iterator[StoppedApplication]:
-    """Holds an application that nobody runs: an instance on this machine is noticed, one elsewhere is fenced.
+    """Opens a stopped application: a running instance on this machine is an error, one elsewhere is fenced.
 
     ``tasks`` are those that it has or will have.
     """

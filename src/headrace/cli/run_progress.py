@@ -72,7 +72,7 @@ class RunProgress:
         return self._counts.line(self._application, self._state, doing)
 
     def summary(self) -> str:
-        """Returns what was done, for the end."""
+        """Returns the summary for the end."""
         return self._counts.summary(self._application)
 
     def _render(self) -> Spinner:

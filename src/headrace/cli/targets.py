@@ -87,7 +87,7 @@ def _parts(target: str) -> tuple[str, str]:
 
 
 def short_name(target: str) -> str:
-    """Returns what an application is called if nobody says it: the name of its module.
+    """Returns the default application id: the name of the module.
 
     >>> short_name("examples/word_count.py:build"), short_name("shop.orders:build")
     ('word_count', 'orders')
@@ -186,7 +186,7 @@ def _wants_builder(target: str, function: Any) -> bool:
 
 
 def _load_failure(error: Exception, what: str) -> click.ClickException:
-    """Tells the exception of somebody's module, with the line of it; --debug shows the rest."""
+    """Returns the error for an exception in the user's module, with its line; --debug shows the traceback."""
     if isinstance(error, SyntaxError) and error.filename:
         where = f" ({error.filename}, line {error.lineno})"
         return click.ClickException(f"{what}: {error.msg}{where}")

@@ -11,7 +11,7 @@ from headrace.topology.topology import Topology
 
 
 def node_figures(topology: Topology, application: str, found: Metrics) -> dict[str, dict[str, Any]]:
-    """Returns what is known of each node, as the console reads it.
+    """Returns the metrics of each node, as the console reads them.
 
     Sources and sinks are known by their topics; other nodes count only at the recording level DEBUG.
     """

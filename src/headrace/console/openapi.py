@@ -1,4 +1,4 @@
-"""The description of what is served, in the form of OpenAPI, for programs and generators of clients."""
+"""OpenAPI description of the routes, for programs and generators of clients."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class Recorder:
         return Metrics(values, found.summary)
 
     def nodes(self) -> dict[str, dict[str, Any]]:
-        """Returns what is known of each node, as the console reads it."""
+        """Returns the metrics of each node, as the console reads them."""
         observed = self._observed
         return node_figures(observed.topology, observed.config.application_id, observed.metrics())
 

@@ -44,7 +44,7 @@ class Stall:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether all is well nevertheless: nothing is to be done, somebody wanted it so, or only some tasks wait."""
+        """Whether the lack of progress is intended: no input, a pause, or tasks that are restored."""
         return self.reason in ("no-input", "paused", "restoring")
 
 

@@ -105,7 +105,7 @@ class WorkServer:
         self._asker = threading.local()
         self._listening, path = _listen(directory)
         self.address = str(path)
-        """For ``hand_over`` and notes; new for every server, so that a stale note leads to nobody."""
+        """Address for ``hand_over`` and notes; new for every server, so that a stale note leads nowhere."""
         threading.Thread(target=self._accept, name="headrace-work-server", daemon=True).start()
 
     def check(self) -> None:
@@ -192,7 +192,7 @@ def work_directory(of_driver: Path) -> Path:
 
 
 def hand_over(address: str, key: str, work: bytes, *, patience_s: float = 0.0) -> bytes | None:
-    """Has work done by the process at an address, and returns its result; None if nobody there takes it.
+    """Hands work to the process at an address, and returns its result; None if no process takes it.
 
     One that is busy is asked again for as long as ``patience_s``.
 
@@ -230,7 +230,7 @@ def is_served(address: str) -> bool:
 
 
 def write_note(directory: Path, key: str, address: str) -> None:
-    """Notes who has what ``key`` stands for, instead of who had it before.
+    """Notes the owner of ``key``, replacing the former one.
 
     A key is the same in all runs of an application, so that there are not more and more notes.
     """
@@ -355,7 +355,7 @@ def _is_disconnected(asker: socket.socket) -> bool:
 
 
 def _watch(asker: socket.socket, over: threading.Event) -> None:
-    """Ends this process if work hangs that nobody waits for: Spark has ended the asker, and means this one."""
+    """Ends this process if its work hangs after Spark has ended the process that asked for it."""
     gone_since: float | None = None
     while not over.wait(_LOOK_S):
         _postpone_exit()

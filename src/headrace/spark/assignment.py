@@ -163,7 +163,7 @@ def _moves(
 
 
 def _shares(count: int, executors: Collection[LiveExecutor], loads: Mapping[str, int]) -> dict[str, int]:
-    """Returns how many slots each executor should have, by its cores; what is left over stays where it is."""
+    """Returns how many slots each executor should have, in proportion to its cores; a remainder stays where it is."""
     shares = dict.fromkeys((executor.id for executor in executors), 0)
     for _ in range(count):
         least = min(

@@ -56,7 +56,7 @@ class SparkExecutor:
         # Any: pyspark's Broadcast is generic in what it carries.
         self._payloads: dict[str, Any] = {}
         self._generation = 0
-        """Grows whenever there are other applications: jobs carry what is known of them."""
+        """Version of the set of applications: jobs for an older version are not used again."""
         self._idle: dict[tuple[int, int, int], list[StagedJob]] = {}
         """Jobs that can be run again, by generation, depth and slots."""
         self._running: list[tuple[StagedJob, frozenset[str]]] = []

@@ -39,7 +39,7 @@ class Sent(NamedTuple):
 
 
 StageFunction = Callable[[int, list[bytes]], Iterable[Sent]]
-"""Takes the number of the slot and what was sent to it, by the sender's stage and slot."""
+"""Called with the slot's number and the data sent to it, ordered by the sender's stage and slot."""
 Locations: TypeAlias = tuple[tuple[str, ...], ...]
 """What each slot prefers."""
 
@@ -164,7 +164,7 @@ class StagedJob:
 
 
 class _Stage:
-    """A stage on a worker: calls its function, and passes on what is not for it."""
+    """A stage on a worker: calls its function, and passes on data for later stages."""
 
     def __init__(self, function: StageFunction, stage: int, slots: int, depth: int) -> None:
         self._function = function
@@ -200,7 +200,7 @@ def _pack(sent: Sent, parts: dict[int, list[bytes]]) -> None:
 
 
 def _read_sent(records: Iterable[bytes], slots: int) -> list[Sent]:
-    """Returns what was sent, by the sender's slot; raises if one of so many slots is missing."""
+    """Returns the data sent, by the sender's slot; raises if a slot is missing."""
     by_sender = {_SENDER.unpack_from(record)[0]: record for record in records if record}
     if len(by_sender) != slots:
         missing = sorted(set(range(slots)) - by_sender.keys())

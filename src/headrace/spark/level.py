@@ -36,7 +36,7 @@ from headrace.topics.journal import EdgeBlob
 PLANS_PROPERTY = "headrace.plans"
 """Local property of the job in which workers find the plans of its applications."""
 _STANDBY_PATIENCE_S = 0.1
-"""For other work of a process: who waits longer holds up a core, and standby copies are looked at again soon."""
+"""Patience with other work of a process: waiting longer would hold a core; standby copies are checked again."""
 APART_PROPERTY = "headrace.apart"
 """Local property of a job that leaves the processes of others alone: whose job it is, or nothing."""
 _BUSY_S = 10.0
@@ -46,7 +46,7 @@ _UNKNOWN = b"unknown application"
 
 
 class Failed(NamedTuple):
-    """Says that a task of an application has failed; the driver is told why."""
+    """Marks an application as failed, for slots of later levels; the driver gets the reason."""
 
     failure: Failure | None
 

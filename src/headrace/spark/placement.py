@@ -77,7 +77,7 @@ class Placement:
         """Slots that were said to move, and to which executor."""
         self._assigned_at = 0.0
         self._sent_orders: Orders = {}
-        """What hosts have been told; they are told again when it is time to ask."""
+        """The orders that hosts have got; they are sent again at the next probe."""
         self._ask_at = 0.0
         self._pause_s = _LOOK_S
         self._over = threading.Event()

@@ -120,7 +120,7 @@ def _find_unpicklable(thing: object) -> tuple[list[str], object]:
 
 
 def _pickled_parts(thing: Any) -> Iterator[tuple[str, object]]:
-    """Yields what is pickled with an object, each with words for how it gets there."""
+    """Yields the objects that are pickled with an object, each with a description of the path to it."""
     if isinstance(thing, FunctionType):
         cells = zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)
         for name, cell in cells:

@@ -54,7 +54,7 @@ _decode = msgspec.msgpack.Decoder(_Columns).decode
 
 
 class DamagedBlobError(LogError):
-    """Bytes are not the blob that was written; whoever knows the place says it."""
+    """Bytes are not the blob that was written; the caller adds the place."""
 
 
 class BlobInfo(NamedTuple):

@@ -87,7 +87,7 @@ _KNOWN = frozenset({"cleanup.policy", "min.cleanable.dirty.ratio", *_MINIMUMS}) 
 
 
 def new_topic(name: object, partitions: object, configs: Mapping[str, object] | None) -> Topic:
-    """Returns the topic as it will be made, or says what is wrong with it.
+    """Returns the topic as it will be created; raises if a setting is wrong.
 
     >>> new_topic("users", 2, {"cleanup.policy": "compact", "retention.ms": 1000}).configs
     {'cleanup.policy': 'compact', 'retention.ms': '1000'}

@@ -60,7 +60,7 @@ class SharedWaiting:
                 self._waiters.discard(waiter)
 
     def wake(self) -> None:
-        """Makes all who wait look around."""
+        """Wakes all waiting threads."""
         with self._changed:
             for waiter in self._waiters:
                 waiter.woken.set()

@@ -118,7 +118,7 @@ class CompositeStore:
             reader.release()
 
     def check_open(self) -> None:
-        """Raises if nobody keeps the view any more."""
+        """Raises if the view is closed."""
         if self._source.is_closed:
             self._read()[0].release()
 

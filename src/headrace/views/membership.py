@@ -46,7 +46,7 @@ class Member:
 
     @classmethod
     def unpack(cls, member_id: str, data: bytes) -> Member:
-        """Reads an announcement; raises ``ValueError`` for what is none."""
+        """Reads an announcement; raises ``ValueError`` for other data."""
         try:
             found = json.loads(data)
         except RecursionError as error:
@@ -207,7 +207,7 @@ class MembershipTable:
             self._log.append(self.topic, [record])
 
     def refresh(self) -> None:
-        """Reads what was announced since."""
+        """Reads announcements since the last call."""
         try:
             while found := self._log.read(self.topic, 0, self._offset):
                 for offset, _, key, value, _ in found:

@@ -93,7 +93,7 @@ class ViewNode:
         return [task for task in self.assigned if self.views.is_ready(task)]
 
     def tick(self) -> bool:
-        """Hears who is alive, takes and leaves tasks, reads, and tells the others; True if there is more to read."""
+        """Reads members, takes and gives up tasks, reads changelogs, announces itself; True if there is more."""
         now_ms = self._clock()
         self.membership.refresh()
         self._members = self.membership.live(now_ms, self.lease.length_ms)
@@ -169,13 +169,13 @@ class ViewNode:
         self.views.close()
 
     def members(self) -> dict[str, Member]:
-        """Returns who is alive."""
+        """Returns the members with a valid lease."""
         return dict(self._members)
 
     def query_metadata_for_key(
         self, store: str, key: Any, *, partitioner: StreamPartitioner | None = None
     ) -> KeyQueryMetadata:
-        """Returns who is to be asked for a key, and who else has it."""
+        """Returns the active host of a key, and its standbys."""
         viewed = self.views.viewed(store)
         if viewed.is_global:
             return KeyQueryMetadata(self.host, frozenset(), -1)
@@ -191,11 +191,11 @@ class ViewNode:
 
 _LONGEST_PAUSE_S = 0.1
 _FORGOTTEN = 60
-"""Leases after which somebody who is silent is taken off the list by whoever notices."""
+"""Number of leases after which a silent member is removed by any other member."""
 
 
 def key_metadata(members: dict[str, Member], store: ViewedStore, partition: int, standbys: int) -> KeyQueryMetadata:
-    """Returns who has a partition, among the living."""
+    """Returns the live members that have a partition."""
     task = task_name(store, partition)
     active = active_keeper(task, members, standbys)
     if active is None:

@@ -65,7 +65,7 @@ def examine(
 
 
 def take_over(topology: Topology, config: StreamsConfig, log: DurableLog, found: Takeover | None) -> None:
-    """Takes over what was examined, or finishes what was begun. It can be done again if it was interrupted."""
+    """Takes over an examined application, or finishes a takeover. It can be repeated after an interruption."""
     layout = Layout.on(log, topology, config)
     with stopped_application(config, log, [place.name for place in layout.tasks]) as stopped:
         plan = stopped.check_resumes(TAKEOVER)

@@ -77,7 +77,7 @@ class ColumnReader:
     """Reads the bytes of a column."""
 
     exact: Convert
-    """Says what is wrong with bytes that it cannot read."""
+    """Explains why bytes cannot be read."""
     fast: Convert
     """Reads the same values, and may fail with any exception."""
 

@@ -1,4 +1,4 @@
-"""Filters that Spark pushes down, as bounds of what is read."""
+"""Filters that Spark pushes down, as bounds of a read."""
 
 from __future__ import annotations
 

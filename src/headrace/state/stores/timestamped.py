@@ -259,14 +259,14 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
     def _cached_get(self) -> Callable[[Any], tuple[Any, int] | None]:
         dirty, below, encode_key, decode = self.dirty, self._rows.get, self._rows.keys.encode, self._values.decode
         keep_keys, keep_values = self._rows.keys.keep, self._values.keep
-        close_task, clean = self._rows.dirty, self._rows.clean
+        flushed, clean = self._rows.dirty, self._rows.clean
 
         def get_object(key: Any) -> tuple[Any, int] | None:
             entry = dirty.get(key)
             if entry is None:
                 # What is below is looked at in place: most keys are found there.
                 pair: tuple[Any, int] | None = clean.get(key)
-                return pair if pair is not None and key not in close_task else below(key)
+                return pair if pair is not None and key not in flushed else below(key)
             return None if entry[0] is None else entry[:2]
 
         def get_other(key: Any) -> tuple[Any, int] | None:

@@ -31,7 +31,7 @@ _SUFFIX = ".staged"
 
 
 class StagingArea:
-    """The directory for what is staged, with a folder per application."""
+    """Staging directory, with a folder per application."""
 
     def __init__(self, directory: str) -> None:
         self._root = Path(directory) / "staging"
@@ -124,7 +124,7 @@ class StageWriter:
             self._flush()
 
     def finish(self) -> Receipt:
-        """Closes what was staged and returns the receipt for it."""
+        """Closes the staged output and returns its receipt."""
         if self._path is not None:
             self._flush()
             self._close()

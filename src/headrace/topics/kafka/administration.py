@@ -35,7 +35,7 @@ FIRST_ANSWER_S = 6.0
 """How long a cluster may take that was perhaps never there."""
 _FIRST_PIECE_S = 0.5
 ANSWER_S = 30.0
-"""How long one question may take: after that a client is made anew, and asks again."""
+"""Time limit of one request; after it the client is replaced and the request repeated."""
 COMMITTED_S = 5.0
 """How long is waited until records can be read that were committed."""
 _VISIBLE_S = 15.0
@@ -77,7 +77,7 @@ class Administration:
         return {name: len(found[name].partitions) for name in sorted(found) if not name.startswith("__")}
 
     def _list_topics(self) -> ClusterMetadata:
-        """Waits for an answer in pieces: a client that is refused tries on, and does not tell who waits."""
+        """Waits for an answer in short steps: a client that is refused retries without telling."""
         deadline, piece = time.monotonic() + self._patience_s, _FIRST_PIECE_S
         while time.monotonic() + piece < deadline:
             try:
@@ -311,7 +311,7 @@ class Administration:
         return sum(each.leader is not None for each in found.partitions)
 
     def topic_id(self, name: str) -> str:
-        """Returns what a topic is known by that was made anew under the same name."""
+        """Returns the id of a topic; it differs when the topic is created again under the same name."""
         self.topic(name)
         return self._ids[name]
 
@@ -337,7 +337,7 @@ class Administration:
 
 # Any: the client's futures do not say what they bring.
 def ask(clients: Clients, question: Question, seconds: float = ANSWER_S) -> Any:
-    """Asks once. The client lives until the answer is there, whoever needs a new one meanwhile."""
+    """Asks once. The client lives until the answer is there, even if it is replaced meanwhile."""
     admin = clients.admin
     return _wait(question(admin, max(min(seconds, ANSWER_S), _STEP_S)))
 

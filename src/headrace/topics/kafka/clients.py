@@ -26,14 +26,14 @@ _READER_GROUP = "headrace-reader"
 _LOST = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT})
 
 client_logger = logging.getLogger("headrace.kafka")
-"""Where librdkafka writes what it would otherwise print. It tells of every retry, so nobody has to listen."""
+"""Logger of librdkafka, which would print otherwise. It logs every retry, so it is off by default."""
 client_logger.addHandler(logging.NullHandler())
 client_logger.propagate = False
 
 
 @dataclass
 class Reader:
-    """A consumer of one partition, with what it has fetched and nobody has asked for yet."""
+    """A consumer of one partition, with records that it has fetched in advance."""
 
     consumer: Consumer
     position: int
@@ -56,7 +56,7 @@ class Clients:
     _readers: OrderedDict[TopicPartition, Reader] = field(default_factory=OrderedDict)
     _lost: bool = False
     histories: dict[str, KnownHistory] = field(default_factory=dict)
-    """What was read of applications' batches."""
+    """Cached histories of applications."""
     committed_ends: dict[TopicPartition, int] = field(default_factory=dict)
     """Up to where this process knows partitions to be committed, although brokers may not show it yet."""
     has_answered: bool = False
@@ -105,7 +105,7 @@ class Clients:
 
     @contextmanager
     def translating_errors(self, doing: str) -> Iterator[None]:
-        """Turns exceptions of the client into ours; one that only says that nobody answered is told with its reason."""
+        """Turns exceptions of the client into ours; a time-out gets the reason that brokers gave for a refusal."""
         try:
             with explaining(doing, self.servers):
                 yield
@@ -195,7 +195,7 @@ class Clients:
     def new_producer(
         self, transactional_id: str | None = None, settings: Mapping[str, object] | None = None
     ) -> Producer:
-        """Makes a producer of its own for somebody: a task, by its transactional id, or a driver."""
+        """Makes a producer for one owner: a task, by its transactional id, or a driver."""
         own = {**self.settings.for_producer(transactional_id), **(settings or {}), "error_cb": self._note}
         with explaining("connecting", self.servers):
             return Producer(own, logger=client_logger)

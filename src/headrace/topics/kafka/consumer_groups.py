@@ -92,7 +92,7 @@ def commit_offsets(clients: Clients, group: str, offsets: Mapping[TopicPartition
 
 
 def read_members(clients: Clients, group: str) -> list[GroupMember]:
-    """Returns who is in a group, or was so within the session timeout of its consumers."""
+    """Returns the members of a group, including those that left within the session timeout."""
     with clients.translating_errors(f"describing consumer group '{group}'"):
         try:
             found = ask_patiently(

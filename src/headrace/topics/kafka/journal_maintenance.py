@@ -1,4 +1,4 @@
-"""Upkeep of a journal beside the batches: consumer-group offsets for tools, and cutting off what nobody needs.
+"""Upkeep of a journal beside the batches: consumer-group offsets for tools, and deletion of obsolete records.
 
 Positions are those of the last batch record. The offsets of the consumer group follow them about once a second, for lag
 monitors and the like; nothing here reads them. They are written with the client for administration: a consumer that

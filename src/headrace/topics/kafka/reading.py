@@ -39,7 +39,7 @@ def read_range(
     *,
     keep: bool = True,
 ) -> list[Raw]:
-    """Returns what is between two offsets, as far as the limits allow and at least one record.
+    """Returns the records between two offsets, up to the limits, at least one.
 
     Who reads now and then does not ``keep`` the consumer: it would go on fetching what nobody wants.
     """
@@ -63,7 +63,7 @@ def read_range(
 
 
 class _Reading:
-    """One call: it moves the reader's position, and leaves with it what was fetched and is not wanted now."""
+    """One read: it moves the reader's position, and leaves surplus fetched records with it."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Reset of an application on Kafka: announced in its history, so that nobody runs it until that is finished."""
+"""Reset of an application on Kafka: announced in its history, so that no driver runs it before the end."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _PRODUCER_FIXED: Mapping[str, Any] = {"enable.idempotence": True}
 _TRANSACTION: Mapping[str, Any] = {"transaction.timeout.ms": 60_000}
 
 _MESSAGE_BYTES = 1_000_000
-"""What clients and brokers take in one record unless they are told otherwise, about."""
+"""Default limit of clients and brokers for one record, about."""
 
 # Java's names for what librdkafka has under another one.
 _RENAMED = {

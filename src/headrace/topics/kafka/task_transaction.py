@@ -44,7 +44,7 @@ _ABORT_S = 10.0
 _STEP_S = 0.002
 _READ_BYTES = 256 << 20
 _TOPIC_KNOWN_FOR_S = 60.0
-"""How long ago the partitions of an output may have been looked at; Kafka's own clients take five minutes."""
+"""How long the partition count of an output is cached; Kafka's own clients take five minutes."""
 
 
 class KafkaTaskJournal:
@@ -77,7 +77,7 @@ class KafkaTaskJournal:
         self._begun_at = 0.0
 
     def open(self) -> TaskCommitState:
-        """Returns where the task stands, once nobody else can change it.
+        """Fences other owners of the task, and returns its state.
 
         In this order: other producers of the task are fenced and their transactions over; no newer driver has come, so
         that none relies on what was there before; and then it is looked at.
@@ -203,7 +203,7 @@ class KafkaTaskJournal:
             flush(producer, delivery, self._clients.patience_s)
 
     def _final_ends(self, targets: Sequence[TopicPartition]) -> Offsets:
-        """Returns where partitions end that nobody else writes, once everything before can be read."""
+        """Returns the ends of partitions that only this task writes, once all records before them are readable."""
         ends = self._administration.end_offsets(targets, stable=False)
         deadline = time.monotonic() + self._clients.patience_s
         while True:

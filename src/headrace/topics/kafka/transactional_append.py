@@ -15,7 +15,7 @@ from headrace.topics.log import Output, Topic, Written
 from headrace.topics.record_partitioning import Sticky, spread
 
 _TIMEOUT_MS = 900_000
-"""As long as brokers allow unless they are told otherwise: the rows are still being made while it is open."""
+"""The brokers' default maximum: rows are still being made while the transaction is open."""
 
 
 def append_in_transaction(

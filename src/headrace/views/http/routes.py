@@ -47,7 +47,7 @@ def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | Non
 
 
 class StoreRoutes:
-    """The stores of one instance. ``close`` ends what is being followed."""
+    """The stores of one instance. ``close`` ends all subscriptions."""
 
     def __init__(
         self, instance: Instance, *, limits: Limits | None = None, token: str | None = None, secure: bool = False
