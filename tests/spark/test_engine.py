@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import queue
 import re
 import threading
-import time
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +24,6 @@ from headrace import (
     StreamsBuilder,
     StreamsState,
     TimeWindows,
-    with_key,
 )
 from headrace.errors import OffsetOutOfRangeError
 from headrace.topics.log import Raw
@@ -116,42 +111,6 @@ def test_counts_go_on_after_a_restart(stand: Stand) -> None:
     stand.write("in", ("k", 1, 40), ("k", 1, 41), ("k", 2, 42))
     stand.run(counts_by_value)
     assert sorted(stand.read("out")) == [("1", 12, 41), ("2", 11, 42)]
-
-
-def test_failing_function_is_told_within_five_seconds(stand: Stand, tmp_path: Path) -> None:
-    failed, released = tmp_path / "failed", tmp_path / "released"
-
-    def invert(key: str, value: int) -> float:
-        if value == 0:
-            failed.touch()
-        else:
-            # The task of another partition, which has a long time to go.
-            deadline = time.monotonic() + LONG.total_seconds()
-            while not released.exists() and time.monotonic() < deadline:
-                time.sleep(0.05)
-        return 1 / value
-
-    told: queue.Queue[tuple[str, float]] = queue.Queue()
-
-    class Telling(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            told.put((record.getMessage(), time.time()))
-
-    telling = Telling()
-    stand.topic("in", 2)
-    stand.log.append("in", [(0, 1, b"a", b"0", ()), (1, 1, b"b", b"1", ())])
-    streams = stand.streams(lambda builder: builder.stream("in").map_values(with_key(invert)).to("out"))
-    logging.getLogger("headrace.app.failing").addHandler(telling)
-    try:
-        streams.start(until_end=True)
-        message, told_at = told.get(timeout=LONG.total_seconds())
-    finally:
-        logging.getLogger("headrace.app.failing").removeHandler(telling)
-        released.touch()
-    assert "ZeroDivisionError" in message
-    assert told_at - failed.stat().st_mtime < 5
-    with pytest.raises(ProcessingError, match="ZeroDivisionError"):
-        streams.wait(LONG)
 
 
 def descriptions() -> list[str]:
