@@ -137,7 +137,7 @@ class Queries:
         """
         if isinstance(parameters, str):
             if store_type is None:
-                message = f"store('{parameters}'): say how to see it, for example QueryableStoreTypes.key_value_store()"
+                message = f"store('{parameters}'): name its type, for example QueryableStoreTypes.key_value_store()"
                 raise TypeError(message)
             wanted = StoreQueryParameters.from_name_and_type(parameters, store_type)
         else:

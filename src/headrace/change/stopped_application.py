@@ -117,7 +117,7 @@ class StoppedApplication:
             return
         known = self.description or description
         if known is None:
-            message = f"application '{self.id}' is not known; give the description that it has from now on"
+            message = f"application '{self.id}' has no description in the log; pass the new one"
             raise BatchError(message)
         if known.change != plan:
             self.description = replace(known, change=plan)

@@ -396,7 +396,7 @@ def _receive(of: socket.socket, kind: _Kind, longest: int = _LONGEST_MESSAGE) ->
 def _receive_any(of: socket.socket, longest: int = _LONGEST_MESSAGE) -> tuple[_Kind, bytes]:
     mark, kind, length = _HEADER.unpack(_receive_exactly(of, _HEADER.size))
     if mark != _MARK or kind > max(_Kind) or length > longest:
-        message = "the other side is something else"
+        message = "the process at the other end of the socket speaks another protocol"
         raise ConnectionError(message)
     return _Kind(kind), bytes(_receive_exactly(of, length))
 

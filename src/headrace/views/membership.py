@@ -53,7 +53,7 @@ class Member:
             message = "it is nested too deeply"
             raise ValueError(message) from error
         if not isinstance(found, dict):
-            message = "it is no object"
+            message = "it is not a JSON object"
             raise ValueError(message)
         for name, is_right in _PARTS.items():
             if not is_right(found.get(name)):

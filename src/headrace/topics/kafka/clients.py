@@ -113,7 +113,7 @@ class Clients:
         except TimeoutError as error:
             # Of a future: the client has not even kept its own time limit.
             self.renew()
-            message = f"Kafka's client did not come back while {doing}; it is made anew: try again"
+            message = f"Kafka's client exceeded its own time limit while {doing}; it was replaced: try again"
             raise RetriableError(message) from error
         except RetriableError as error:
             cause = error.__cause__

@@ -65,7 +65,7 @@ def _delete_group(clients: Clients, application: str) -> None:
     except KafkaException as exception:
         error = error_of(exception)
         if error.code() == KafkaError.NON_EMPTY_GROUP:
-            message = f"consumer group '{application}' has members: stop whoever reads under that name, and try again"
+            message = f"consumer group '{application}' has members: stop the consumers of that name, and try again"
             raise BatchError(message) from exception
         if error.code() != KafkaError.GROUP_ID_NOT_FOUND:
             raise explain(error, f"resetting '{application}'", clients.servers) from exception
