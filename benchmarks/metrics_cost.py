@@ -27,7 +27,7 @@ from typing import Any
 from unittest.mock import patch
 
 from headrace import Materialized, StreamsBuilder
-from headrace.batches.engine import BatchEngine
+from headrace.batches.batch_engine import BatchEngine
 from headrace.batches.executor import LocalExecutor
 from headrace.batches.live_task import LiveTask
 from headrace.batches.plan import Plan

@@ -39,8 +39,8 @@ from headrace import (
     Topology,
     TopologyTestDriver,
 )
-from headrace.sql.engine import SqlEngine
 from headrace.sql.reading.pull import pull
+from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import SelectQuery
 from tests.sql.server.kit import Client, SqlPlace

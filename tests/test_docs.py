@@ -148,6 +148,33 @@ def test_links_of_the_page_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), f"{name} has no heading for #{anchor}"
 
 
+PLACE = re.compile(r"^\| (.+?) \| (.+?) \| `(\w+)` \|$", re.MULTILINE)
+
+
+def places() -> list[tuple[str, list[str], str]]:
+    """Returns the rows of the table from questions to files: the question, the files, the name to start with."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Where is what in the code\n")[2].partition("\n## ")[0]
+    return [(what, re.findall(r"`([\w/]+\.py)`", files), name) for what, files, name in PLACE.findall(section)]
+
+
+def test_places_in_the_code_exist() -> None:
+    found = places()
+    assert len(found) > 10
+    for what, names, start in found:
+        files = [ROOT / "src" / "headrace" / name for name in names]
+        assert files, what
+        assert [str(file) for file in files if not file.is_file()] == [], what
+        code = "".join(file.read_text(encoding="utf-8") for file in files)
+        assert re.search(rf"^ *(def|class) {start}\b", code, re.MULTILINE), f"{what}: {names} have no '{start}'"
+
+
+def test_every_row_of_places_is_read() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Where is what in the code\n")[2].partition("\n## ")[0]
+    assert section.count("\n| ") == len(places()) + 1
+
+
 def test_every_guide_page_has_code_and_is_in_the_index() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     guides = sorted((ROOT / "docs" / "guide").glob("*.md"))

@@ -24,6 +24,30 @@ def test_modules_open_with_a_noun_phrase(folder: str) -> None:
     assert {name: line for name, line in lines.items() if CLAUSE.match(line)} == {}, "name what the module is"
 
 
+MOST_MODULES = 12
+# A module there is the command of its name; the others are what commands share.
+COMMANDS = ("cli", "cli/sql")
+PACKAGES = [
+    str(path.parent.relative_to(ROOT / "src" / "headrace"))
+    for path in sorted((ROOT / "src" / "headrace").rglob("__init__.py"))
+    if len(list(path.parent.glob("*.py"))) - 1 > MOST_MODULES
+]
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name not in COMMANDS])
+def test_large_package_says_which_of_its_modules_is_which(package: str) -> None:
+    folder = ROOT / "src" / "headrace" / package
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    table = "\n".join(line for line in text.splitlines() if line.startswith("|"))
+    named = re.findall(r"`+(\w+)`+", table)
+    parts = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
+    assert parts - set(named) == set(), "add them to the table in __init__.py"
+    in_columns = re.findall(r"`+(\w+)`+", "\n".join(line.split("|")[1] for line in table.splitlines()))
+    packages = {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert set(in_columns) - parts - packages == set(), "these are no modules"
+    assert len(in_columns) == len(set(in_columns)), "each once"
+
+
 @pytest.mark.parametrize("line", ["What a task has written.", "Who answers: an application.", "Whether it is alive."])
 def test_clause_is_recognised(line: str) -> None:
     assert CLAUSE.match(first_line(f'"""{line}"""\n\nx = 1\n'))

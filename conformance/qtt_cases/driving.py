@@ -13,7 +13,7 @@ from headrace.handlers import LogAndContinueExceptionHandler
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.catalog.topic_directory import KnownTopics
-from headrace.sql.engine import SqlEngine
+from headrace.sql.sql_engine import SqlEngine
 from headrace.testing import TopologyTestDriver
 from headrace.topics.log import Output
 from qtt_cases.case import Case

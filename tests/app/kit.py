@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from headrace import Materialized, StreamsBuilder, StreamsConfig
 from headrace.app import Streams, StreamsState
-from headrace.batches.engine import EngineListener
+from headrace.batches.batch_engine import EngineListener
 from headrace.batches.reports import BatchReport
 from headrace.errors import StreamsError
 from headrace.topics.embedded import EmbeddedLog

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.app import Streams, StreamsState
 from headrace.app.backoff import LONGEST, Backoff
-from headrace.batches.engine import EngineListener
+from headrace.batches.batch_engine import EngineListener
 from headrace.errors import ProcessingError, StreamsError, UncaughtHandlerError
 from headrace.handlers import StreamThreadExceptionResponse
 from tests.app.kit import END, SOON, Engines, States, application, batch, fails, started

@@ -16,7 +16,7 @@ from headrace.app import reset as resetting
 from headrace.app.description import Description
 from headrace.app.directories import open_log
 from headrace.app.reset import reset_application
-from headrace.batches.engine import EngineListener
+from headrace.batches.batch_engine import EngineListener
 from headrace.batches.reports import BatchReport
 from headrace.config import StreamsConfig
 from headrace.errors import IllegalStateError, LockError

@@ -13,7 +13,7 @@ import pytest
 
 from headrace.app import start_line as module
 from headrace.app.start_line import start_line
-from headrace.batches.engine import EngineListener
+from headrace.batches.batch_engine import EngineListener
 from headrace.batches.failure_note import write_failure_note
 from headrace.batches.reports import BatchReport, TaskReport
 from headrace.errors import ProcessingError, RetriableError

@@ -14,7 +14,7 @@ import pytest
 
 from headrace.app import Streams, StreamsState
 from headrace.app.directories import open_log
-from headrace.batches.engine import EngineListener
+from headrace.batches.batch_engine import EngineListener
 from headrace.errors import ConfigError, IllegalStateError, StreamsError
 from tests.app.kit import END, SOON, Engines, FakeEngine, States, application, batch, config, counting, fails, started
 

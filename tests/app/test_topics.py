@@ -42,7 +42,7 @@ from headrace.errors import (
     TopicError,
 )
 from headrace.topics.embedded import EmbeddedLog
-from headrace.topology.queryable import queryable_stores
+from headrace.topology.queryable_stores import queryable_stores
 from tests.app.kit import config, counting
 
 SECOND = timedelta(seconds=1)

@@ -23,9 +23,9 @@ from headrace import (
     StreamsError,
 )
 from headrace.app.engine import local_engine
-from headrace.batches import engine as engines
+from headrace.batches import batch_engine
+from headrace.batches.batch_engine import BatchEngine
 from headrace.batches.batch_thread import CommitGuard
-from headrace.batches.engine import BatchEngine
 from headrace.batches.executor import LocalExecutor
 from headrace.batches.loop import Loop, SingleLoop
 from headrace.batches.reports import TaskReport
@@ -131,7 +131,7 @@ def test_application_with_state_starts_again_after_a_loop_was_cancelled(log: Emb
 def test_application_does_not_start_while_a_function_that_was_left_behind_runs(
     log: EmbeddedLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engines, "_PATIENCE_S", 0)
+    monkeypatch.setattr(batch_engine, "_PATIENCE_S", 0)
     gate = Gate(in_loop=False)
     log.append("in", [(None, 0, b"k", b"v", ())])
     stuck = application(log, tmp_path, gate).start()

@@ -14,7 +14,7 @@ from headrace import EmbeddedLog, Materialized, Streams, StreamsBuilder
 from headrace.app.streams_state import StreamsState
 from headrace.batches import restore, standby
 from headrace.batches.application import Application
-from headrace.batches.engine import BatchEngine, own_loop
+from headrace.batches.batch_engine import BatchEngine, own_loop
 from headrace.batches.executor import LocalExecutor
 from headrace.batches.plan import Plan
 from headrace.batches.reports import Outcome, StoreRestore

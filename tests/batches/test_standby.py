@@ -218,11 +218,11 @@ def test_a_task_that_has_moved_away_leaves_a_standby(bench: Bench, machines: Mac
 def test_what_is_not_wanted_any_more_is_closed(bench: Bench, machines: Machines) -> None:
     first, second = bench.layout.tasks
     machines.standby("two", first)
-    machines.runner("two").let_go(first)
+    machines.runner("two").close_task(first)
     assert not machines.runner("two")._standbys
     bench.write("in", ("few", 1, 200), partition=1)
     machines.driver.run()
-    machines.runner("one").let_go(second)
+    machines.runner("one").close_task(second)
     assert not machines.runner("one").knows(second.name)
     bench.write("in", ("few", 1, 300), partition=1)
     machines.driver.run()

@@ -12,7 +12,7 @@ import pytest
 
 from headrace import StreamsConfig
 from headrace.batches import working_copy
-from headrace.batches.working_copy import Applied, WorkingCopy, describe, died_in, discard
+from headrace.batches.working_copy import Applied, WorkingCopy, describe, died_running, discard
 from headrace.errors import ProcessorStateError, RetriableError
 from headrace.state.engines.changes import Changes
 from headrace.state.engines.environment import DISK_ENGINES, Kind
@@ -217,13 +217,13 @@ def test_wiping_leaves_an_empty_copy_that_can_be_used(tmp_path: Path, kind: Kind
 
 
 def test_a_process_that_dies_in_a_batch_leaves_a_mark(tmp_path: Path) -> None:
-    assert not died_in(tmp_path / "0_0", 7)
+    assert not died_running(tmp_path / "0_0", 7)
     copy = opened(tmp_path / "0_0")
     copy.begin(7)
-    assert died_in(tmp_path / "0_0", 7)
-    assert not died_in(tmp_path / "0_0", 8)
+    assert died_running(tmp_path / "0_0", 7)
+    assert not died_running(tmp_path / "0_0", 8)
     copy.end()
-    assert not died_in(tmp_path / "0_0", 7)
+    assert not died_running(tmp_path / "0_0", 7)
     copy.close()
 
 

@@ -13,11 +13,11 @@ import pytest
 from headrace import Grouped, Materialized, Processor, Record, Stores, Streams, StreamsBuilder, TimeWindows
 from headrace.app.description import Description
 from headrace.app.engine import local_engine
-from headrace.app.opening import ApplicationResources
+from headrace.app.startup import ApplicationResources
 from headrace.batches import planner
 from headrace.batches.change_plan import ChangePlan
 from headrace.change.grow import grow_application
-from headrace.change.stopped import stopped_application
+from headrace.change.stopped_application import stopped_application
 from headrace.errors import BatchError, ChangeRefusedError, IncompatibleTopologyError, LockError
 from headrace.topics.journal import DurableLog
 from headrace.topics.partitioner import partition_for

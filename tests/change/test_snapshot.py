@@ -23,7 +23,7 @@ from headrace.change.snapshot import (
     take_snapshot,
 )
 from headrace.change.snapshot_restore import restore_snapshot
-from headrace.change.stopped import stopped_application
+from headrace.change.stopped_application import stopped_application
 from headrace.errors import BatchError, ChangeRefusedError, IncompatibleTopologyError
 from headrace.topics.journal import DurableLog
 from tests.change.crashing import Countdown, Crash, crashing_log

@@ -13,7 +13,7 @@ from headrace import Materialized, StreamsBuilder
 from headrace.app.description import Description
 from headrace.batches.change_plan import ChangePlan
 from headrace.change.changelog_rows import latest_rows, read_pages
-from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
 from headrace.errors import BatchError, LockError
 from headrace.topics.journal import DurableLog, TaskCommitState
 from headrace.topics.log import Output

@@ -15,7 +15,7 @@ from tests.console.kit import Batch, Site, TaskFigures
 
 def test_history_is_what_was_recorded(site: Site) -> None:
     site.recorder.on_batch(Batch(3, records_in=10, records_out=4))
-    site.recorder.beat()
+    site.recorder.sample()
     found = site.get("/console/api/history").json()
     assert found["points"][0]["records_in"] == 10
     assert found["batches"][0]["batch_id"] == 3
@@ -125,7 +125,7 @@ def test_letters_of_all_topics_are_shown_that_handlers_have_named(tmp_path: Path
         site.observed._log.create_topic(topic)
         letter = dead_letter(ErrorContext(topic="words", timestamp_ms=time_ms), ValueError(topic), topic=topic)
         site.observed._log.append(topic, [(0, time_ms, letter.key, letter.value, tuple(letter.headers))])
-    site.recorder.on_batch(Batch(tasks=(TaskFigures(nodes={"letters/unreadable": 1}),)))
+    site.recorder.on_batch(Batch(tasks=(TaskFigures(nodes={"dead-letters/unreadable": 1}),)))
     found = site.get("/console/api/letters").json()
     assert found["topics"] == ["failed", "unreadable"]
     assert [(one["letter_topic"], one["reason"]) for one in found["letters"]] == [

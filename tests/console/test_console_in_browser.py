@@ -224,7 +224,7 @@ def test_it_says_when_nothing_moves_and_why(page: Page, tmp_path: Path, case: st
         case "slow":
             recorder.history.last_batch_ms = recorder.history.last_input_ms = 0
             observed._log.append("words", [(0, 1, b"a", b"1", ())])
-    recorder.beat()
+    recorder.sample()
     with served(make_application(None, observed, recorder)) as server:
         page.goto(f"{server.url}/console/")
         expect(page.locator("#stall")).to_contain_text(text, timeout=SOON)

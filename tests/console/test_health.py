@@ -49,7 +49,7 @@ def test_topology_has_nodes_and_tasks(site: Site) -> None:
 
 def test_metrics_are_text_for_prometheus(site: Site) -> None:
     site.observed.recording.add(Batch(records_in=5, lag=3), [TaskFigures(consumed={"words": 5})])
-    site.recorder.beat()
+    site.recorder.sample()
     found = site.get("/metrics")
     assert found.headers["content-type"].startswith("text/plain; version=0.0.4")
     lines = found.text.splitlines()

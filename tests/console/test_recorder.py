@@ -10,7 +10,7 @@ from tests.console.kit import Batch, Site, TaskFigures
 
 def test_lag_is_what_lies_behind_the_positions(site: Site) -> None:
     site.observed._log.append("words", [(0, 5, b"a", b'"x"', ()), (1, 5, b"b", b'"y"', ())])
-    site.recorder.beat()
+    site.recorder.sample()
     assert site.recorder.history.lag == 2
     assert site.recorder.history.to_json()["lags"][0]["points"] == [(site.clock.now_ms, 1)]
 
@@ -38,14 +38,14 @@ def test_a_log_that_does_not_answer_is_a_stall_since_the_first_time(site: Site) 
     site.observed.log_failure = LogError("no broker answers")
     first_ms = site.clock.now_ms
     for _ in range(7):
-        site.recorder.beat()
+        site.recorder.sample()
         site.clock.now_ms += 1000
     stall = site.recorder.stall()
     assert stall is not None
     assert (stall.reason, stall.since_ms) == ("waiting-for-broker", first_ms)
     site.observed.log_failure = None
     for _ in range(3):
-        site.recorder.beat()
+        site.recorder.sample()
     assert site.recorder.stall() is None or site.recorder.stall() != stall
 
 

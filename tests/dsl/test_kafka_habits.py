@@ -4,7 +4,6 @@ import copy
 import inspect
 import pickle
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -34,39 +33,14 @@ from headrace import (
     ValueTransformerWithKey,
     Windowed,
 )
+from tests.dsl.given import MINUTE, MINUTES, VISITS, Given, add, pair
 
-MINUTE = timedelta(minutes=1)
-MINUTES = TimeWindows.of_size_with_no_grace(MINUTE)
-VISITS = SessionWindows.of_inactivity_gap_with_no_grace(MINUTE)
 WITHIN = JoinWindows.of_time_difference_with_no_grace(MINUTE)
-
-
-def pair(left: Any, right: Any) -> Any:
-    return left, right
-
-
-def add(_key: Any, _value: Any, total: int) -> int:
-    return total + 1
 
 
 class Same(ValueTransformerWithKey[Any, Any, Any]):
     def transform(self, key: Any, value: Any) -> Any:
         return value
-
-
-class Given:
-    """One of everything; Any, because most calls are meant to be wrong."""
-
-    def __init__(self) -> None:
-        self.builder: Any = StreamsBuilder()
-        self.stream: Any = self.builder.stream("s")
-        self.table: Any = self.builder.table("t")
-        self.global_table: Any = self.builder.global_table("g")
-        self.grouped: Any = self.stream.group_by_key()
-        self.grouped_table: Any = self.table.group_by(pair)
-        self.windowed: Any = self.grouped.windowed_by(MINUTES)
-        self.sessions: Any = self.grouped.windowed_by(VISITS)
-        self.cogrouped: Any = self.grouped.cogroup(add)
 
 
 Call = Callable[[Given], Any]

@@ -27,33 +27,11 @@ from headrace import (
     UnlimitedWindows,
     with_key,
 )
+from tests.dsl.given import Given, add, pair
 
 SECOND = timedelta(seconds=1)
 WITHIN = JoinWindows.of_time_difference_with_no_grace(SECOND)
 MINUTES = TimeWindows.of_size_and_grace(timedelta(minutes=1), SECOND)
-
-
-def pair(a: Any, b: Any) -> tuple[Any, Any]:
-    return a, b
-
-
-def add(_key: Any, _value: Any, total: int) -> int:
-    return total + 1
-
-
-class Given:
-    """One of everything, on one builder, and a stream and a table of another."""
-
-    def __init__(self) -> None:
-        self.builder: Any = StreamsBuilder()
-        self.stream: Any = self.builder.stream("s")
-        self.table: Any = self.builder.table("t")
-        self.global_table: Any = self.builder.global_table("g")
-        self.grouped: Any = self.stream.group_by_key()
-        self.grouped_table: Any = self.table.group_by(pair)
-        other: Any = StreamsBuilder()
-        self.foreign_stream: Any = other.stream("s")
-        self.foreign_table: Any = other.table("t")
 
 
 CALLS: list[tuple[Callable[[Given], Any], str]] = [

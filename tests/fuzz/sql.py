@@ -10,8 +10,8 @@ from random import Random
 from typing import Any
 
 from headrace.sql.driver import SqlTestDriver
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlError, SqlParseError
+from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.syntax.formatter import statement_text
 from headrace.sql.syntax.parser import parse, parse_statement, split
 from headrace.sql.syntax.variables import substitute

@@ -52,7 +52,7 @@ def test_tasks_have_metrics_of_their_own() -> None:
         counters={"dropped-records-total": 2},
         consumed={"words": 100},
         produced={"out": 40, "letters": 1},
-        nodes={"process/count": 100, "errors/count": 1, "dropped/count": 2, "late/count": 1, "letters/letters": 1},
+        nodes={"process/count": 100, "errors/count": 1, "dropped/count": 2, "late/count": 1, "dead-letters/letters": 1},
     )
     recording.add(Batch(records_in=100), [figures])
     values = recording.values()

@@ -24,7 +24,7 @@ from headrace import (
     TopologyError,
     ValueAndTimestamp,
 )
-from headrace.runtime.expiring import AT_ONCE
+from headrace.runtime.row_expiry import AT_ONCE
 from headrace.testing import TopologyTestDriver
 from tests.operators.driving import STRING, Row, Step, config, pair, run
 

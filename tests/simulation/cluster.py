@@ -240,7 +240,7 @@ class SimulatedExecutor:
                 if keeps:
                     runner.follow(place)
                 else:
-                    runner.let_go(place)
+                    runner.close_task(place)
             except StreamsError as error:
                 self._scheduler.note(worker.process, f"{place.name} is not followed: {error}")
             except Exception as error:

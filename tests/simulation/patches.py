@@ -13,7 +13,7 @@ from types import ModuleType, SimpleNamespace
 from headrace.batches import live_task, loop, planner, restore, working_copy
 from headrace.topics.embedded import embedded_log, environment, staging
 from headrace.topics.kafka import (
-    acknowledged,
+    acknowledged_append,
     administration,
     clients,
     history,
@@ -48,7 +48,7 @@ def install() -> None:
             module.time = threads.Clock  # type: ignore[attr-defined]
         if getattr(module, "threading", None) is threading and module.__name__.startswith(_PACKAGES[:2]):
             module.threading = threads.Threading  # type: ignore[attr-defined]
-    _replace(acknowledged, threading=threads.NoThreading, Future=threads.Future)
+    _replace(acknowledged_append, threading=threads.NoThreading, Future=threads.Future)
     # Its locks are held for no step.
     _replace(clients, threading=threading, Producer=client.Producer, Consumer=client.Consumer)
     _replace(clients, AdminClient=client.AdminClient)

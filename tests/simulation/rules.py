@@ -118,7 +118,7 @@ def _open_record_first(self: KafkaTaskJournal) -> TaskCommitState:
     ensure_place(self._administration, self._place)
     ends = self._final_ends([self._place, *self._changelogs])
     record = self._last_record(ends.pop(self._place))
-    with self._telling("opening"):
+    with self._translated("opening"):
         self._producer = init_producer(self._clients, self._application, self._task)
     self._check_newest()
     return TaskCommitState(record, ends)
@@ -160,7 +160,7 @@ def _end_without_answer(self: KafkaTaskJournal, producer: Any, delivery: Deliver
 
 # 4: hand on, never run again; the attempt decides.
 
-_own_handed_on = TaskRunner._handed_on
+_own_handed_on = TaskRunner._committed_result
 
 
 def _run_again(
@@ -202,14 +202,7 @@ def _commit_if_written(
 ) -> Receipt:
     if edges or any(outputs for _, outputs in written):
         return _own_commit(self, record, written, edges)
-    return Receipt(
-        task=self._task,
-        batch_id=record.batch_id,
-        incarnation=self._incarnation,
-        stamp=record.stamp,
-        positions={(topic, partition): offset for topic, partition, offset in record.positions},
-        next_clock_ms=record.next_clock_ms,
-    )
+    return Receipt.of(self._task, self._incarnation, record)
 
 
 # 7: records of drivers are fenced.
@@ -312,11 +305,11 @@ SWITCHES: Sequence[Switch] = (
         {"crash": 0.005},
     ),
     Switch("lost-answer-is-success", "3", ((KafkaTaskJournal, {"_end": _end_without_answer}),), {}, {"lost": 0.02}),
-    Switch("run-again", "4", ((TaskRunner, {"_handed_on": _run_again}),), {"lost_results": 0.3}),
+    Switch("run-again", "4", ((TaskRunner, {"_committed_result": _run_again}),), {"lost_results": 0.3}),
     Switch(
         "driver-decides",
         "4",
-        ((TaskRunner, {"_handed_on": _handed_on_if_the_driver_said_so}),),
+        ((TaskRunner, {"_committed_result": _handed_on_if_the_driver_said_so}),),
         {"driver_decides": True, "unheard_s": 0.5, "speculation": 0.2},
     ),
     Switch(
@@ -335,7 +328,7 @@ SWITCHES: Sequence[Switch] = (
     Switch(
         "unfenced-drivers",
         "7",
-        ((KafkaJournal, {"_look_between": _nothing}), (History, {"behind": _behind_unfenced})),
+        ((KafkaJournal, {"_check_between": _nothing}), (History, {"behind": _behind_unfenced})),
         {"second_driver": 0.5},
         first=70,
     ),

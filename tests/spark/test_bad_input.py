@@ -187,16 +187,18 @@ def test_error_names_node_function_and_record(stand: Stand, caplog: pytest.LogCa
     assert stand.read("out") == []
 
 
-def test_failure_is_told_while_other_tasks_go_on(stand: Stand, tmp_path: Path) -> None:
+def test_failure_is_told_within_five_seconds_while_other_tasks_go_on(stand: Stand, tmp_path: Path) -> None:
     stand.topic("in", partitions=2)
     stand.log.append("in", [(0, 5, b"a", b"0", ()), (1, 5, b"b", b"1", ())])
-    told = tmp_path / "told"
+    told, failed = tmp_path / "told", tmp_path / "failed"
 
     class Telling(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             told.write_text(record.getMessage())
 
     def invert(value: int) -> float:
+        if value == 0:
+            failed.touch()
         # The other task ends only when the failure was told, or after half a minute, which is too late.
         deadline = time.monotonic() + 30
         while value and not told.exists() and time.monotonic() < deadline:
@@ -218,6 +220,7 @@ def test_failure_is_told_while_other_tasks_go_on(stand: Stand, tmp_path: Path) -
         logging.getLogger("headrace.app.failing").removeHandler(telling)
     assert "node 'invert' failed for the record at in-0 offset 0" in told.read_text()
     assert not (tmp_path / "too late").exists()
+    assert told.stat().st_mtime - failed.stat().st_mtime < 5
 
 
 def test_workers_leave_failures_to_the_driver(caplog: pytest.LogCaptureFixture) -> None:

@@ -92,7 +92,7 @@ def machine(driver: tuple[Bench, Driver], tmp_path: Path, monkeypatch: pytest.Mo
 
 def catch_up(machine: Machine, worker: Worker) -> None:
     deadline = time.monotonic() + SOON
-    while machine.stage._kept(worker, machine.wanted) != 0:
+    while machine.stage._keep_copies(worker, machine.wanted) != 0:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -109,10 +109,10 @@ def test_the_first_worker_that_is_asked_keeps_the_copies_of_a_slot(machine: Mach
 def test_copies_are_closed_when_they_are_not_wanted_any_more(machine: Machine) -> None:
     first, second = machine.worker(), machine.worker()
     # Nothing is open, so nothing is opened.
-    assert machine.stage._kept(first, machine.unwanted) == 0
+    assert machine.stage._keep_copies(first, machine.unwanted) == 0
     assert not first._runners
     catch_up(machine, first)
-    assert machine.stage._kept(second, machine.unwanted) == 0
+    assert machine.stage._keep_copies(second, machine.unwanted) == 0
     assert machine.standbys(first) == []
 
 
@@ -140,8 +140,8 @@ def test_a_worker_with_other_work_keeps_its_copies_until_another_one_is_to_run_t
     catch_up(machine, first)
     with first._busy:
         # It is asked again later. Another one must not take the copies.
-        assert machine.stage._kept(second, machine.wanted) is None
-        assert machine.stage._kept(first, machine.wanted) is None
+        assert machine.stage._keep_copies(second, machine.wanted) is None
+        assert machine.stage._keep_copies(first, machine.wanted) is None
         assert (machine.standbys(first), machine.standbys(second)) == (["0_0"], [])
         # The slot itself does not wait, so the copies are free for who runs it.
         assert machine.hand_over(first, standby_key(0), machine.wanted) is None

@@ -13,7 +13,6 @@ from typing import Any
 from headrace import EmbeddedLog
 from headrace.app.engine import local_engine
 from headrace.sql.catalog.log_topics import LogTopics
-from headrace.sql.engine import SqlEngine
 from headrace.sql.hosting.progress import wait_until_read
 from headrace.sql.hosting.streams_host import StreamsHost
 from headrace.sql.reading.orphaned_queries import OrphanedQueries
@@ -21,6 +20,7 @@ from headrace.sql.reading.pull import pull
 from headrace.sql.reading.push import push
 from headrace.sql.reading.results import PullResult, PushQuery, QueryContext, ResultRow
 from headrace.sql.reading.tables import open_tables
+from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import SelectQuery
 from headrace.topics.journal import DurableLog

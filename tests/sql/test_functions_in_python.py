@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlStatementError
+from headrace.sql.sql_engine import SqlEngine
 
 SOURCE = "CREATE STREAM s (k INT KEY, v STRING) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.insert_values import InsertedRecord
+from headrace.sql.sql_engine import SqlEngine
 
 
 def inserted(columns: str, statement: str, *, kind: str = "STREAM", key_format: str = "KAFKA") -> InsertedRecord:

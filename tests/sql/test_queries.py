@@ -8,8 +8,8 @@ import pytest
 
 from headrace.sql.catalog.persistent_query import PersistentQuery
 from headrace.sql.catalog.topic_directory import KnownTopics
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlStatementError
+from headrace.sql.sql_engine import SqlEngine
 from headrace.testing import TopologyTestDriver
 
 SOURCE = "CREATE STREAM s (k INT KEY, v STRING) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON', PARTITIONS=1);"

@@ -25,7 +25,7 @@ from headrace.state import StoreBuilder
 from headrace.topics.consumer_group import GroupOffset
 from headrace.topics.kafka import KafkaLog
 from headrace.topics.log import Output, TopicPartition
-from headrace.topology.queryable import logged_stores
+from headrace.topology.queryable_stores import logged_stores
 from tests.takeover.cases import Application
 from tests.takeover.java_applications import JavaApplications
 

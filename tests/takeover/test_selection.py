@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.topology.queryable import logged_stores
+from headrace.topology.queryable_stores import logged_stores
 from tests.takeover.cases import FEWEST, STORE_KINDS, Application, selected_cases
 
 

@@ -19,7 +19,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, RetriableError, TopicError
 from headrace.topics.consumer_group import GroupOffset
 from headrace.topics.kafka import KafkaLog, administration, consumer_groups, time_lookup
-from headrace.topics.kafka.explaining import explain
+from headrace.topics.kafka.client_errors import explain
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import Output
 from tests.topics.kit import everything, keyed, record
@@ -136,14 +136,17 @@ def test_offsets_of_a_group_are_asked_for_until_its_coordinator_is_there(
 ) -> None:
     kafka.create_topic("in")
     kafka.commit_group_offsets("app", {("in", 0): GroupOffset(3, "")})
-    committed, refusals = consumer_groups._committed, iter([KafkaError.NOT_COORDINATOR, KafkaError.NOT_COORDINATOR])
+    committed, refusals = (
+        consumer_groups._read_offsets,
+        iter([KafkaError.NOT_COORDINATOR, KafkaError.NOT_COORDINATOR]),
+    )
 
     def refused_at_first(*args: Any) -> list[Any]:
         for code in refusals:
             raise KafkaException(KafkaError(code))
         return committed(*args)
 
-    monkeypatch.setattr(consumer_groups, "_committed", refused_at_first)
+    monkeypatch.setattr(consumer_groups, "_read_offsets", refused_at_first)
     assert kafka.group_offsets("app") == {("in", 0): GroupOffset(3, "")}
 
 

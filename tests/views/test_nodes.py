@@ -207,12 +207,12 @@ def test_standby_that_takes_over_has_everything_already(doubled: Group) -> None:
         tail._read = counted  # type: ignore[method-assign, assignment]
     doubled.now_ms += 6_000
     for node in doubled.nodes.values():
-        node.roster.refresh()
-        node._members = node.roster.live(doubled.now_ms, LEASE.length_ms)
+        node.membership.refresh()
+        node._members = node.membership.live(doubled.now_ms, LEASE.length_ms)
         node._tell(doubled.now_ms)
     for node in doubled.nodes.values():
-        node.roster.refresh()
-        node._members = node.roster.live(doubled.now_ms, LEASE.length_ms)
+        node.membership.refresh()
+        node._members = node.membership.live(doubled.now_ms, LEASE.length_ms)
     # Before anything was read: somebody ready is active for every task.
     assert all(len(who) == 1 for who in doubled.active().values())
     assert reads == []
@@ -222,8 +222,8 @@ def test_new_node_is_asked_once_it_is_ready_and_the_old_one_answers_until_then(g
     one = group.start("one")
     group.tick()
     two = group.start("two")
-    two.roster.refresh()
-    two._members = two.roster.live(group.now_ms, LEASE.length_ms)
+    two.membership.refresh()
+    two._members = two.membership.live(group.now_ms, LEASE.length_ms)
     # It has announced itself, and has nothing yet.
     two._tell(group.now_ms)
     while one.tick():
@@ -280,7 +280,7 @@ def test_members_that_are_long_dead_are_taken_off_the_list(group: Group) -> None
     group.tick()
     group.kill("two")
     group.tick(seconds=LEASE.length.total_seconds() * 61)
-    assert [each.id for each in group.nodes["one"].roster.members()] == [group.nodes["one"].id]
+    assert [each.id for each in group.nodes["one"].membership.members()] == [group.nodes["one"].id]
 
 
 MEMBERS = st.sets(st.text("abcdef", min_size=1, max_size=3), min_size=1, max_size=8)
@@ -327,7 +327,7 @@ def test_malformed_announcements_are_left_out_and_said_once(group: Group, caplog
     records: list[Output] = [(0, 0, key, value, ()) for key, value in zip(senders, MALFORMED, strict=True)]
     records.append((0, 0, b"\xff\xfe", json.dumps(GOOD).encode(), ()))
     for _ in range(3):
-        group.place.log.append(node.roster.topic, records)
+        group.place.log.append(node.membership.topic, records)
         group.now_ms += 300
         node.tick()
     assert node.members().keys() == {node.id}

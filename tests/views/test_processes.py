@@ -32,13 +32,13 @@ class Routes:
 
     def __init__(self, directory: Path, standbys: int) -> None:
         self._log = EmbeddedLog(directory / "log", sync="none")
-        self._roster = MembershipTable("app", self._log)
+        self._membership = MembershipTable("app", self._log)
         self._standbys = standbys
         self._clients: dict[Any, Client] = {}
 
     def live(self) -> dict[str, Member]:
-        self._roster.refresh()
-        return self._roster.live(int(time.time() * 1000), LEASE_MS)
+        self._membership.refresh()
+        return self._membership.live(int(time.time() * 1000), LEASE_MS)
 
     def active(self, partition: int) -> Member | None:
         live = self.live()

@@ -18,7 +18,7 @@ from websockets.sync.client import connect
 from headrace.console.asgi_application import make_application
 from headrace.http.errors import RequestError
 from headrace.http.limits import Limits
-from headrace.views.http.hub import Batch, Message, Subscriber, id_of, offsets_of
+from headrace.views.http.change_hub import Batch, Message, Subscriber, id_of, offsets_of
 from tests.views_http.running import Running
 
 SOON = 20

@@ -194,7 +194,9 @@ def forge(three: Cluster, port: int, **changed: Any) -> None:
     lags = {task: 0 for node in three.nodes for task in node.views.tasks}
     content = {"host": "localhost", "port": port, "heartbeat": three.now_ms + 3_600_000, "lags": lags, **changed}
     for name in ("forged", *(node.id for node in three.nodes)):
-        three.place.log.append(three.nodes[0].roster.topic, [(0, 0, name.encode(), json.dumps(content).encode(), ())])
+        three.place.log.append(
+            three.nodes[0].membership.topic, [(0, 0, name.encode(), json.dumps(content).encode(), ())]
+        )
 
 
 def test_announcements_of_strangers_do_not_get_the_token(

@@ -32,7 +32,7 @@ class Pair:
             with self.place.streams(build) as streams:
                 bound = self.place.write("in", [(key, each, 1000) for each, key in enumerate(KEYS)])
                 assert streams._own_views.views().wait_for(bound.position, SOON)
-            self._roster = MembershipTable("app", self.place.log)
+            self._membership = MembershipTable("app", self.place.log)
             for name in sorted(NAMES):
                 self.processes.start(name)
             outputs = [self.processes.output(name) for name in sorted(NAMES)]
@@ -43,8 +43,8 @@ class Pair:
             raise
 
     def members(self) -> dict[str, Member]:
-        self._roster.refresh()
-        return self._roster.live(int(time.time() * 1000), int(LEASE * 1000))
+        self._membership.refresh()
+        return self._membership.live(int(time.time() * 1000), int(LEASE * 1000))
 
     def _ready(self) -> bool:
         members = self.members()

@@ -79,7 +79,7 @@ class Description:
     @classmethod
     def parse(cls, application: str, data: bytes) -> Description:
         """Reads what ``write`` has written."""
-        return _parsed(application, data)
+        return _parse_description(application, data)
 
     def write(self, log: DurableLog) -> None:
         content = {
@@ -100,7 +100,7 @@ class Description:
         return replace(self, is_resetting=True, change=None)
 
 
-def _parsed(application: str, data: bytes) -> Description:
+def _parse_description(application: str, data: bytes) -> Description:
     remedy = f"use the version of Headrace that wrote it, or start over with `headrace reset {application}`"
     try:
         # Any: JSON that another version may have written.

@@ -28,7 +28,7 @@ def log_directory(config: StreamsConfig) -> Path:
 
 
 def application_directory(config: StreamsConfig) -> Path:
-    """Returns where the application keeps its lock, its working copies and what is known of its topology.
+    """Returns the directory of the application, with its lock and working copies.
 
     >>> str(application_directory(StreamsConfig(application_id="orders", state_dir="/data")))
     '/data/orders'
@@ -64,7 +64,7 @@ def open_log(config: StreamsConfig) -> DurableLog:
 
 
 def check_default_directory(config: StreamsConfig) -> None:
-    """Makes the default of ``state_dir`` one that only this user can enter, or refuses it if somebody else has it.
+    """Creates the default of ``state_dir`` for this user alone; raises if another user owns it.
 
     It lies in the directory for temporary files, where everybody may make anything.
     """
@@ -74,11 +74,11 @@ def check_default_directory(config: StreamsConfig) -> None:
     try:
         make_private(directory)
     except OSError as error:
-        raise _not_made(directory, error) from error
+        raise _cannot_make(directory, error) from error
 
 
 def make_directory(directory: Path) -> None:
-    """Makes a directory if it is not there; nobody else can enter it. One that others can write is refused.
+    """Creates a missing directory that only this user can enter; raises if others can write to it.
 
     Spark's temporary files, which have code in them, lie below the directory of an application.
     """
@@ -86,10 +86,10 @@ def make_directory(directory: Path) -> None:
         make_directories(directory)
         close_to_others(directory)
     except OSError as error:
-        raise _not_made(directory, error) from error
+        raise _cannot_make(directory, error) from error
 
 
-def _not_made(directory: Path, error: OSError) -> StateDirectoryError:
+def _cannot_make(directory: Path, error: OSError) -> StateDirectoryError:
     if error.errno is not None:
         return unusable(directory, error, "made")
     # It is there, and not to be trusted.

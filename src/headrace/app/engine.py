@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from headrace.batches.engine import BatchEngine, EngineListener, own_loop
+from headrace.batches.batch_engine import BatchEngine, EngineListener, own_loop
 from headrace.batches.executor import LocalExecutor
 from headrace.config import StreamsConfig
 from headrace.errors import MissingDependencyError
@@ -80,7 +80,7 @@ def local_engine(
 def spark_engine() -> EngineFactory:
     """Returns the factory of Spark's engine, or says how to get it."""
     try:
-        from headrace.spark.engine import spark_engine as make
+        from headrace.spark.spark_engine import spark_engine as make
     except ImportError as error:
         raise missing_spark(error) from error
     return make

@@ -9,7 +9,7 @@ from pathlib import Path
 from headrace.batches.failure_note import take_failure_note
 
 logger = logging.getLogger("headrace.app.failing")
-"""Of its own: what stops an application is told by whoever waits for its end, but that may take a while."""
+"""A logger of its own: a failure is logged again at the end of the application, which may take a while."""
 
 _EVERY_S = 1.0
 

@@ -107,7 +107,7 @@ with `headrace reset app`
         return
     remedies = list(dict.fromkeys([remedy for _, remedy in problems if remedy]))
     remedies = remedies or ["go back to the former topology"]
-    raise _unfit(application, "; ".join(problem for problem, _ in problems), remedies)
+    raise _incompatible(application, "; ".join(problem for problem, _ in problems), remedies)
 
 
 def check_formats(application: str, old: Outline, new: Outline) -> None:
@@ -126,10 +126,10 @@ see what changing it means with `headrace plan-change MODULE:BUILD -a app`; or s
         f"the store '{store.name}' {problem}"
         for store in new.stores
         if (before := old.store_named.get(store.name)) is not None and not store.is_global
-        for problem in misread(before, store)
+        for problem in find_misread(before, store)
     ]
     if problems:
-        raise _unfit(application, "; ".join(problems), ["bring the former serdes and windows back"])
+        raise _incompatible(application, "; ".join(problems), ["bring the former serdes and windows back"])
 
 
 def check_generated_names(application: str, old: Outline, new: Outline) -> None:
@@ -141,10 +141,10 @@ def check_generated_names(application: str, old: Outline, new: Outline) -> None:
         if before != now and before in new.store_named
     ]
     if moved:
-        raise _unfit(application, "; ".join(moved), ["give stores names, for example with Materialized('…')"])
+        raise _incompatible(application, "; ".join(moved), ["give stores names, for example with Materialized('…')"])
 
 
-def misread(before: StoreOutline, now: StoreOutline) -> Iterator[str]:
+def find_misread(before: StoreOutline, now: StoreOutline) -> Iterator[str]:
     """Returns why rows that one store has written mean something else to another one of the same kind."""
     for what in ("key", "value"):
         former, serde = getattr(before, f"{what}_serde"), getattr(now, f"{what}_serde")
@@ -154,7 +154,7 @@ def misread(before: StoreOutline, now: StoreOutline) -> Iterator[str]:
         yield f"had windows of {before.window_ms} ms and now has windows of {now.window_ms} ms"
 
 
-def _unfit(application: str, problems: str, remedies: Sequence[str]) -> IncompatibleTopologyError:
+def _incompatible(application: str, problems: str, remedies: Sequence[str]) -> IncompatibleTopologyError:
     return IncompatibleTopologyError(
         f"application '{application}': the topology does not fit its saved state: {problems}; {'; '.join(remedies)}; "
         f"or see what changing it means with `headrace plan-change MODULE:BUILD -a {application}`; or start over with "
@@ -222,7 +222,7 @@ _Problem = tuple[str, str]
 
 def _problems(old: Fingerprint, new: Fingerprint) -> Iterator[_Problem]:
     """Stores first: where they went explains the rest."""
-    yield from _moved(old, new)
+    yield from _find_moved(old, new)
     for number in sorted(old.parts.keys() | new.parts.keys()):
         before, after = old.parts.get(number), new.parts.get(number)
         if before is None and after is not None:
@@ -231,18 +231,21 @@ def _problems(old: Fingerprint, new: Fingerprint) -> Iterator[_Problem]:
         elif after is None and before is not None:
             yield f"sub-topology {number}, which read {_inputs(before)}, is gone", "go back to the former topology"
         elif before is not None and after is not None:
-            stores, keeps_state = _homes(old).keys() & _homes(new).keys(), old.keeps_state or new.keeps_state
-            yield from _changed(number, before, after, stores, keeps_state=keeps_state)
+            stores, keeps_state = (
+                _store_parts(old).keys() & _store_parts(new).keys(),
+                old.keeps_state or new.keeps_state,
+            )
+            yield from _find_changed(number, before, after, stores, keeps_state=keeps_state)
 
 
-def _moved(old: Fingerprint, new: Fingerprint) -> Iterator[_Problem]:
-    homes, remedy = _homes(new), "keep the order in which the topology is built"
-    for store, number in _homes(old).items():
+def _find_moved(old: Fingerprint, new: Fingerprint) -> Iterator[_Problem]:
+    homes, remedy = _store_parts(new), "keep the order in which the topology is built"
+    for store, number in _store_parts(old).items():
         if (home := homes.get(store, number)) != number:
             yield f"the store '{store}' was in sub-topology {number} and is now in sub-topology {home}", remedy
 
 
-def _changed(number: int, before: Part, after: Part, kept: set[str], *, keeps_state: bool) -> Iterator[_Problem]:
+def _find_changed(number: int, before: Part, after: Part, kept: set[str], *, keeps_state: bool) -> Iterator[_Problem]:
     where = f"sub-topology {number}"
     yield from _changed_stores(where, before, after, kept)
     if set(before.inputs) != set(after.inputs) or before.patterns != after.patterns:
@@ -276,7 +279,9 @@ def _changed_stores(where: str, before: Part, after: Part, kept: set[str]) -> It
             yield f"{where} has the new store '{store}'", "let what needs it be an application of its own"
     for store in sorted(before.stores.keys() & after.stores.keys()):
         if before.stores[store] != after.stores[store]:
-            kinds = f"was a {_words(before.stores[store])} store and is now a {_words(after.stores[store])} store"
+            kinds = (
+                f"was a {_kind_words(before.stores[store])} store and is now a {_kind_words(after.stores[store])} store"
+            )
             yield f"{where}: '{store}' {kinds}", f"give the new store another name than '{store}', and start over"
 
 
@@ -289,7 +294,7 @@ def _naming_topics(before: Part, after: Part) -> str:
     return "read the former topics"
 
 
-def _homes(fingerprint: Fingerprint) -> dict[str, int]:
+def _store_parts(fingerprint: Fingerprint) -> dict[str, int]:
     return {store: number for number, part in fingerprint.parts.items() for store in part.stores}
 
 
@@ -298,5 +303,5 @@ def _inputs(part: Part) -> str:
     return ", ".join([*named, *(f"the pattern '{pattern}'" for pattern in part.patterns)]) or "nothing"
 
 
-def _words(kind: str) -> str:
+def _kind_words(kind: str) -> str:
     return kind.replace("_", " ")

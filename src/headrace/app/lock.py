@@ -16,7 +16,7 @@ from headrace.app.directories import make_directory, unusable
 from headrace.errors import LockError, StateDirectoryError
 
 LOCK = "lock"
-"""Name of the file. It is never deleted: who waits for a deleted file would not see the owner of a new one."""
+"""Name of the file. It is never deleted: a waiter for a deleted file would not see the owner of a new one."""
 
 
 class DirectoryLock:
@@ -38,7 +38,7 @@ class DirectoryLock:
             os.close(descriptor)
 
     def write_owner(self, application: str) -> None:
-        """Says in the file who has the lock."""
+        """Writes the owner of the lock to the file."""
         owner = {"application": application, "pid": os.getpid(), "host": socket.gethostname()}
         self._write(json.dumps(owner).encode() + b"\n")
 
@@ -53,7 +53,7 @@ class DirectoryLock:
 
 
 def lock_directory(directory: Path, application: str) -> DirectoryLock:
-    """Takes a directory, which is made if it is not there, or says who has it."""
+    """Locks a directory, which is created if missing; raises an error that names the owner if it is locked."""
     make_directory(directory)
     path = directory / LOCK
     descriptor = _open_locked(path, application)

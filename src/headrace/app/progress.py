@@ -61,7 +61,7 @@ class Counts:
         )
 
     def summary(self, application: str) -> str:
-        """Returns what was done, for the end."""
+        """Returns the summary for the end."""
         others = ((self.changelogged, "to changelogs"), (self.dropped, "dropped"), (self.late, "late"))
         rest = [f"{count:,} {what}" for count, what in others if count]
         parts = [f"{_plural(self.records_in, 'record')} read", f"{self.records_out:,} written", *rest]

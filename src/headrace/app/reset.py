@@ -25,7 +25,7 @@ from headrace.topics.journal import DurableLog
 from headrace.topics.log import TopicLog
 from headrace.topology.graph import Graph
 from headrace.topology.nodes import SinkNode, SourceNode
-from headrace.views.membership import is_roster, roster_topic
+from headrace.views.membership import is_membership_topic, membership_topic
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def reset_application(
             found = None
         found = found or Description(application, Fingerprint({}))
         views = topics_of_views(application, log)
-        views = [topic for topic in views if topology is None or not _names(topology, topic)]
+        views = [topic for topic in views if topology is None or not _is_named_by(topology, topic)]
         topics = dict.fromkeys([*found.internal_topics, *internal_topics, *views])
         resetting = Description(application, found.topology, tuple(topics)).resetting()
         if for_good:
@@ -73,11 +73,11 @@ def reset_application(
 
 def topics_of_views(application_id: str, log: TopicLog) -> list[str]:
     """Returns the topic in which views of an application have announced themselves, if there is one."""
-    topic = roster_topic(application_id)
-    return [topic] if topic in log.topics() and is_roster(topic, log) else []
+    topic = membership_topic(application_id)
+    return [topic] if topic in log.topics() and is_membership_topic(topic, log) else []
 
 
-def _names(topology: Graph, topic: str) -> bool:
+def _is_named_by(topology: Graph, topic: str) -> bool:
     nodes = topology.nodes.values()
     return any(
         topic in node.topics if isinstance(node, SourceNode) else isinstance(node, SinkNode) and topic == node.topic

@@ -1,4 +1,4 @@
-"""The queries of an application to its own stores: views in its process, made when somebody asks first."""
+"""Queries of an application to its own stores: views in its process, opened by the first query."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class OwnViews:
         self._lock = threading.Lock()
         self._place: tuple[TopicLog, Path] | None = None
         self._views: Views | None = None
-        self._roster: MembershipTable | None = None
+        self._membership: MembershipTable | None = None
 
     def open(self, log: TopicLog, directory: Path) -> None:
         """The application has its log and its directory; nothing is made yet."""
         self._place = log, directory / "views" / "own"
 
     def views(self, *, modern: bool = False) -> Views:
-        """Returns the views, once they have caught up with what was committed when they were first asked for."""
+        """Returns the views, once they have caught up with the commits before the first query."""
         self._check_running(modern=modern)
         views = self._views
         if views is None or views.has_failed:
@@ -100,11 +100,11 @@ class OwnViews:
         with self._lock:
             if self._place is None:
                 return {}
-            if self._roster is None:
+            if self._membership is None:
                 proof = PeerProof.of(self._config.http_token)
-                self._roster = MembershipTable(self._config.application_id, self._place[0], proof)
-            self._roster.refresh()
-            return self._roster.live(int(time.time() * 1000), Lease().length_ms)
+                self._membership = MembershipTable(self._config.application_id, self._place[0], proof)
+            self._membership.refresh()
+            return self._membership.live(int(time.time() * 1000), Lease().length_ms)
 
     def close(self) -> None:
         with self._lock:
@@ -137,7 +137,7 @@ class Queries:
         """
         if isinstance(parameters, str):
             if store_type is None:
-                message = f"store('{parameters}'): say how to see it, for example QueryableStoreTypes.key_value_store()"
+                message = f"store('{parameters}'): name its type, for example QueryableStoreTypes.key_value_store()"
                 raise TypeError(message)
             wanted = StoreQueryParameters.from_name_and_type(parameters, store_type)
         else:

@@ -11,22 +11,22 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
+from headrace.app.application_server import ApplicationServer, ApplicationView
 from headrace.app.backoff import Backoff
 from headrace.app.callbacks import Callbacks, check_callback
 from headrace.app.directories import open_log
 from headrace.app.engine import Batch, BatchListener, Engine, EngineFactory, spark_engine
 from headrace.app.failure_watch import failure_watch
 from headrace.app.latch import Latch
-from headrace.app.opening import ApplicationResources
 from headrace.app.progress import state_word
 from headrace.app.reset import reset_application
-from headrace.app.serving import ApplicationServer, ApplicationView
 from headrace.app.signals import closing_on_signals
 from headrace.app.start_line import start_line
+from headrace.app.startup import ApplicationResources
 from headrace.app.store_queries import OwnViews, Queries
 from headrace.app.streams_arguments import checked_config, checked_topology, seconds_of
 from headrace.app.streams_state import StateChanges, StateListener, StreamsState
-from headrace.app.uncaught import ask, shut_down_client
+from headrace.app.uncaught_exceptions import ask, shut_down_client
 from headrace.batches.failure_note import take_failure_note
 from headrace.batches.reports import TaskReport
 from headrace.batches.restore_events import RESTORE_CALLS, SUSPENDED, RestoreEvent, RestoreEvents, StateRestoreListener
@@ -37,7 +37,7 @@ from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExcep
 from headrace.metrics.names import MetricName, Metrics
 from headrace.metrics.recording import BatchFigures, Recording
 from headrace.topics.journal import DurableLog
-from headrace.topology.queryable import logged_stores
+from headrace.topology.queryable_stores import logged_stores
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The states of an application, as Kafka Streams names them, and whoever is told when they change."""
+"""The states of an application, as Kafka Streams names them, and the listener of their changes."""
 
 from __future__ import annotations
 

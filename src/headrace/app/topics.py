@@ -21,7 +21,7 @@ from headrace.topics.journal import DurableLog
 from headrace.topics.log import Topic, TopicLog
 from headrace.topology.levels import back_edges
 from headrace.topology.nodes import InternalTopic
-from headrace.topology.queryable import logged_stores, topics_of_others
+from headrace.topology.queryable_stores import logged_stores, topics_of_others
 from headrace.topology.topology import Topology
 
 logger = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ def topics_in_name_of(application_id: str, log: TopicLog, others: Iterable[str] 
 
 
 def check_unused(wanted: Iterable[WantedTopic], application: str, log: DurableLog) -> None:
-    """Complains if somebody else has run under the name of an application of which nothing is known.
+    """Raises if another application has used the name of an application without a description.
 
     Its stores would be empty, and what it writes would be mixed with what is there.
     """

@@ -22,7 +22,7 @@ def describe_function(function: Any) -> str:
     >>> describe_function(lambda value: value)
     '<lambda> (<doctest headrace.arguments.signatures.describe_function[1]>:1)'
     """
-    function = _unwrapped(function)
+    function = _unwrap(function)
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     code = _code(function)
     return str(name) if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
@@ -66,7 +66,7 @@ def deferred(function: Any, *, generators: bool = False) -> str | None:
     >>> deferred(str.upper) is None
     True
     """
-    function = _unwrapped(function)
+    function = _unwrap(function)
     if isinstance(function, type):
         return None
     called = function if inspect.isroutine(function) else type(function).__call__
@@ -125,7 +125,7 @@ def _is_ours(function: Any) -> bool:
     return module == "headrace" or module.startswith("headrace.")
 
 
-def _unwrapped(function: Any) -> Any:
+def _unwrap(function: Any) -> Any:
     while isinstance(function, WithKey | partial):
         function = function.function if isinstance(function, WithKey) else function.func
     return function

@@ -25,6 +25,19 @@ def whole_number(
     raise error(message)
 
 
+def not_negative(duration_ms: int, what: str) -> None:
+    """Raises if a duration is below zero.
+
+    >>> not_negative(-1, "SessionWindows: the grace period")
+    Traceback (most recent call last):
+    ...
+    headrace.errors.TopologyError: SessionWindows: the grace period must not be negative, got -1 ms
+    """
+    if duration_ms < 0:
+        message = f"{what} must not be negative, got {duration_ms} ms"
+        raise TopologyError(message)
+
+
 def flag(value: Any, what: str) -> bool:
     """Returns True or False, and takes nothing else for it.
 

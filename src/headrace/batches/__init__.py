@@ -14,7 +14,7 @@
 | `edges` | records from one task to another, page by page |
 | `working_copy`, `restore` | a task's stores on the disk, and how changelogs bring them up to date |
 | `standby` | a working copy that follows its changelogs while the task runs elsewhere, or not yet |
-| `application_run`, `engine`, `batch_thread` | the life of an application: plan, run, commit, report |
+| `application_run`, `batch_engine`, `batch_thread` | the life of an application: plan, run, commit, report |
 | `loop`, `shared_loop` | tick after tick, for one application or for many in one job |
 | `reports`, `restore_events`, `failure_note` | what tasks and micro-batches tell |
 | `bounded_input`, `bounded_rows`, `bounded_host`, `bounded_task`, `bounded_run` | backfills: input that ends |

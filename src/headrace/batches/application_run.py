@@ -23,7 +23,7 @@ from headrace.topics.log import Offsets
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.5
-"""Pause before a batch is tried again that has failed because somebody was away."""
+"""Pause before a batch is tried again that failed because a broker or worker was unreachable."""
 
 
 class PlanSource(Protocol):
@@ -180,7 +180,7 @@ class ApplicationRun:
         return self._report(plan, reports, duration_ms, phases)
 
     def _tolerate(self, failure: BaseException) -> None:
-        """Raises a failure, unless somebody is away who may come back before the time is over."""
+        """Raises a failure, unless a retry may still succeed within the time limit."""
         if not isinstance(failure, RetriableError):
             with naming_deleted(self.application.layout):
                 raise failure

@@ -18,11 +18,11 @@ from headrace.runtime.gc_pause import end_pauses_of
 logger = logging.getLogger(__name__)
 
 _COMMIT_SECONDS = 5.0
-"""How long a commit is waited for by who wants to leave its thread behind."""
+"""How long ``abandon`` waits for a commit of the thread."""
 
 
 class Abandoned(BaseException):
-    """Raised in a thread whose work nobody waits for any more."""
+    """Raised in an abandoned thread."""
 
 
 class CommitGuard:
@@ -36,13 +36,13 @@ class CommitGuard:
         """Whether the thread was left behind."""
 
     def check(self) -> None:
-        """Called before anything that others can see: a function may have caught what was raised in it."""
+        """Checks for abandonment before any visible effect: a user function may have caught the exception."""
         with self._changed:
             if self.is_over:
                 raise Abandoned
 
     def begin(self) -> None:
-        """Called when a batch has run; from here to ``end`` nobody is left behind."""
+        """Called when a batch has run; from here to ``end`` the thread cannot be abandoned."""
         with self._changed:
             self.check()
             self._is_committing = True
@@ -88,7 +88,7 @@ class CommitGuard:
 
 
 class BatchThread:
-    """A thread that runs batches, and its end: by itself, or because nobody waits for it any more."""
+    """A thread that runs batches, until it ends or is abandoned."""
 
     def __init__(self, work: Callable[[CommitGuard], None], name: str) -> None:
         self._commits = CommitGuard()

@@ -35,9 +35,9 @@ class BoundedHost:
         return partitions.get(topic) or max(partitions.values(), default=1)
 
     def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:
-        return OverlayEngine(self._base(builder.name, disk_engine(builder, self._job.layout.config)))
+        return OverlayEngine(self._engine_below(builder.name, disk_engine(builder, self._job.layout.config)))
 
-    def _base(self, name: str, kind: str | None) -> Engine:
+    def _engine_below(self, name: str, kind: str | None) -> Engine:
         for known in DISK_ENGINES:
             if kind == known:
                 if kind not in self._environments:
@@ -47,7 +47,7 @@ class BoundedHost:
 
     def fill(self, builder: StoreBuilder, rows: Mapping[bytes, bytes | None]) -> None:
         """Writes rows of a store before its task is made."""
-        self._base(builder.name, disk_engine(builder, self._job.layout.config)).apply(Changes(rows=dict(rows)))
+        self._engine_below(builder.name, disk_engine(builder, self._job.layout.config)).apply(Changes(rows=dict(rows)))
 
     def close(self) -> None:
         for environment in self._environments.values():

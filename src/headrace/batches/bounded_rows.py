@@ -50,7 +50,7 @@ class RowKind(IntEnum):
 
 
 class ShuffleRow(NamedTuple):
-    """Something on its way from a task: to another task, to itself in the next round, or to whoever asked for it."""
+    """A row that a task sends: to another task, to itself in the next round, or to the caller."""
 
     kind: int
     level: int
@@ -192,5 +192,5 @@ class BoundedJob:
 
 
 def bounded_config(config: StreamsConfig) -> StreamsConfig:
-    """Returns settings with which results do not depend on how fast a task is: what is closed is emitted at once."""
+    """Returns settings that make results independent of a task's speed: closed windows are emitted at once."""
     return replace(config, emit_interval=timedelta(0))

@@ -44,7 +44,7 @@ class Shuffle(Protocol[Rows]):
 
 
 def run_rounds(job: BoundedJob, inputs: Sequence[Rows], shuffle: Shuffle[Rows]) -> list[Rows]:
-    """Runs everything, and returns what was sent; results are among it, see ``RESULTS``."""
+    """Runs all rounds, and returns the rows that were sent; results are among them, see ``RESULTS``."""
     if not job.has_rounds:
         return _run_round(job, inputs, shuffle)
     done: list[Rows] = []

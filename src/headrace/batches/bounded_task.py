@@ -80,7 +80,7 @@ class BoundedTask:
                 yield self._committed()
 
     def finish(self) -> Iterator[list[RowPage]]:
-        """Processes what is left, and returns that and the state, if it is wanted."""
+        """Processes the rest of the input; returns the outputs and, if wanted, the state."""
         task = self._opened()
         if self._count:
             yield self._committed()
@@ -225,11 +225,11 @@ class BoundedTask:
         if self._job.keeps_state:
             for number, builder in enumerate(self._builders):
                 for page in _pages(task.engines()[builder.name]):
-                    yield [self._kept(number, page)]
+                    yield [self._state_page(number, page)]
             offsets = msgspec.msgpack.encode(dict(zip(self._topics, self._offsets, strict=True)))
-            yield [self._kept(len(self._builders), [(b"", memory), (b"offsets", offsets)])]
+            yield [self._state_page(len(self._builders), [(b"", memory), (b"offsets", offsets)])]
 
-    def _kept(self, number: int, rows: Sequence[tuple[bytes, bytes]]) -> RowPage:
+    def _state_page(self, number: int, rows: Sequence[tuple[bytes, bytes]]) -> RowPage:
         outputs: list[Output] = [(None, 0, key, value, ()) for key, value in rows]
         return self._page(RowKind.STATE, "", outputs, times=FIRST_MS, rank=number)
 

@@ -14,7 +14,7 @@ from headrace.errors import BatchError
 
 
 class ChangePlan(msgspec.Struct, frozen=True):
-    """Everything that decides a change, besides log and topology: who goes on after a crash needs nothing else."""
+    """Everything that decides a change besides log and topology: enough to continue it after a crash."""
 
     change: str
     """Its kind, such as ``grow``."""

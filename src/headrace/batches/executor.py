@@ -1,4 +1,4 @@
-"""The seam to whoever runs tasks, and the executor that runs them in this process."""
+"""Executor protocol, and the executor that runs tasks in this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 from headrace.batches.application import Application
 from headrace.batches.plan import Plan
 from headrace.batches.reports import Outcome, TaskReport
-from headrace.batches.task_runner import TaskRunner, has_work, nobody_left
+from headrace.batches.task_runner import TaskRunner, has_work, skip_commit_check
 from headrace.errors import ProcessorStateError, StreamsError
 from headrace.topics.journal import EdgeBlob
 
@@ -65,7 +65,7 @@ def as_failure(task: str, error: BaseException) -> StreamsError:
 Arrange = Callable[[list[EdgeBlob]], None]
 
 
-def _as_sent(blobs: list[EdgeBlob]) -> None:
+def _keep_order(blobs: list[EdgeBlob]) -> None:
     """Leaves blobs in the order in which they were sent."""
 
 
@@ -77,7 +77,7 @@ class LocalExecutor:
     arrive, as a shuffle would.
     """
 
-    def __init__(self, *, check: Callable[[], None] = nobody_left, arrange: Arrange = _as_sent) -> None:
+    def __init__(self, *, check: Callable[[], None] = skip_commit_check, arrange: Arrange = _keep_order) -> None:
         self._check = check
         self._arrange = arrange
         self._runners: dict[str, tuple[Application, TaskRunner]] = {}

@@ -13,7 +13,7 @@ from headrace.errors import (
     UnknownTopicError,
 )
 from headrace.topics.log import ReadableLog
-from headrace.topology.queryable import topics_of_others
+from headrace.topology.queryable_stores import topics_of_others
 from headrace.topology.topology import Topology
 
 

@@ -15,7 +15,7 @@ from headrace.state.engines.environment import Kind, store_kind
 from headrace.topics.log import ReadableLog, TopicPartition
 from headrace.topology.levels import forward_edges, levels
 from headrace.topology.nodes import SourceNode
-from headrace.topology.queryable import logged_stores, topics_of_others
+from headrace.topology.queryable_stores import logged_stores, topics_of_others
 from headrace.topology.subtopologies import Subtopology
 from headrace.topology.topology import Topology
 

@@ -122,12 +122,12 @@ class LiveTask:
         return self._copy.engine(store)
 
     def take_over(self) -> bool:
-        """Takes over what the last batch has changed, which is committed; False if somebody else has the copy now."""
+        """Applies the committed changes of the last batch; False if another process has the copy now."""
         if self._copy is not None:
             if not self._copy.is_untouched():
                 return False
             applied = {
-                store: Applied(known.topic_id, self._reached(store, known.offset))
+                store: Applied(known.topic_id, self._restored_offset(store, known.offset))
                 for store in self._place.changelogs
                 if (known := self._copy.applied(store)) is not None
             }
@@ -145,7 +145,7 @@ class LiveTask:
         self._changes = {}
         return True
 
-    def _reached(self, store: str, before: int) -> int:
+    def _restored_offset(self, store: str, before: int) -> int:
         target = (self._place.changelogs[store], self._place.id.partition)
         return self._ends[target] if store in self._changelogs else self._positions.get(target, before)
 
@@ -262,7 +262,7 @@ class LiveTask:
         return {name: value for name, value in grown.items() if value}
 
     def take_restores(self) -> list[StoreRestore]:
-        """Returns what was restored for this task, once."""
+        """Returns the restores of this task, once."""
         restores, self._restores = self._restores, []
         return restores
 

@@ -65,7 +65,7 @@ class Member:
         return ({}, LONGEST_WAIT_S) if self._is_paused() else self.run.waits_for()
 
     def take(self, plan: Plan, outcome: Outcome) -> None:
-        """Commits what has run, and tells of it; what goes wrong is this member's failure, and nobody else's."""
+        """Commits and reports an outcome; an error fails this member alone."""
         try:
             with self._committing():
                 report = self.run.commit(plan, outcome)

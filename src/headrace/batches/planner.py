@@ -26,7 +26,7 @@ _ASK_EVERY = 0.1
 _LOOK_AROUND = 3.0
 """Seconds after which it is looked whether there are new topics or partitions."""
 _BACKLOG_MS = 2_000.0
-"""How long a batch with a backlog takes: what is paid per batch and per key is shared by so many records."""
+"""Target duration of a batch with a backlog: long, so that costs per batch and per key spread over many records."""
 _SHORTEST_PAUSE_MS, _LONGEST_PAUSE_MS, _PAUSE_SHARE = 35.0, 60.0, 0.75
 """From the end of one batch to the start of the next, when there is little input: a job costs processor time, too.
 
@@ -78,7 +78,7 @@ class Planner:
         self._statuses: dict[str, TaskStatus] = dict(state.tasks)
         self._readiness = Readiness(layout, state.tasks.keys(), config.acceptable_recovery_lag)
         self._unopened = set(self._targets)
-        """Tasks that have not taken part yet: nobody has told when their clocks are due."""
+        """Tasks that have not taken part yet: when their clocks are due is unknown."""
         self._asked = 0.0
         self._is_behind = False
         self._not_before = 0.0
@@ -106,7 +106,7 @@ class Planner:
             # A backfill ends with its input; clocks would keep it running for ever.
             self.finished = True
             return None
-        if not restores and (not (available or due) or self._early_s() > 0):
+        if not restores and (not (available or due) or self._remaining_wait_s() > 0):
             return None
         return self._make(batch_id, now_ms, available, due, restores)
 
@@ -117,7 +117,7 @@ class Planner:
         self._asked = time.monotonic()
         return frozenset(self._readiness.waiting)
 
-    def _early_s(self) -> float:
+    def _remaining_wait_s(self) -> float:
         """Returns for how long the next batch has to wait, so that little input does not make many small ones."""
         if self._unopened or self._is_behind:
             return 0.0
@@ -125,7 +125,7 @@ class Planner:
 
     def waits_for(self) -> tuple[Offsets, float]:
         """Returns the positions at which there may be something to do, and in how many seconds there is anyway."""
-        early_s = self._early_s()
+        early_s = self._remaining_wait_s()
         if early_s > 0:
             return {}, early_s
         clocks = [status.next_clock_ms for status in self._statuses.values() if status.next_clock_ms is not None]

@@ -19,7 +19,7 @@ class Readiness:
             part: [place.name for place in layout.tasks if place.id.subtopology == part] for part in layout.parts
         }
         self._acceptable_lag = acceptable_lag
-        self._behind = _behind(layout)
+        self._downstream_parts = _downstream_parts(layout)
         self.waiting: dict[str, int] = {
             place.name: -1 for place in layout.tasks if place.changelogs and place.name in saved
         }
@@ -40,13 +40,13 @@ class Readiness:
         return frozenset(
             task
             for part, tasks in self._tasks.items()
-            if self._behind[part].isdisjoint(held)
+            if self._downstream_parts[part].isdisjoint(held)
             for task in tasks
             if task not in self.waiting
         )
 
 
-def _behind(layout: Layout) -> dict[int, set[int]]:
+def _downstream_parts(layout: Layout) -> dict[int, set[int]]:
     """Returns for each sub-topology those that get records from it within a batch, at first or second hand."""
     direct: dict[int, set[int]] = {part: set() for part in layout.parts}
     for topic, writer, reader in internal_edges(layout.topology):

@@ -67,9 +67,9 @@ class TaskReport:
     produced: Mapping[str, int] = field(default_factory=dict)
     """Records that it has given away, by topic; those for other tasks included."""
     nodes: Mapping[str, int] = field(default_factory=dict)
-    """What nodes have counted, by what was counted and the node's name: ``dropped/parse``."""
+    """Counters of nodes, by counter and node name: ``dropped/parse``."""
     measures: Mapping[str, Measure] = field(default_factory=dict)
-    """What was measured, by what it was."""
+    """Measures, by their names."""
     late: Sequence[LateSample] = ()
     """Some of the late records."""
     restores: Sequence[StoreRestore] = ()

@@ -31,7 +31,7 @@ Clocks = Mapping[str, Mapping[bytes, bytes]]
 
 @dataclass(frozen=True)
 class _Part:
-    """One store of the task, and what is to be read for it."""
+    """One store of the task, and the range of its changelog to read."""
 
     store: str
     target: TopicPartition
@@ -43,7 +43,7 @@ class _Part:
 def restore_task(
     layout: Layout, place: TaskPlace, head: TaskCommitState, log: ReadableLog, copy: WorkingCopy, clocks: Clocks
 ) -> list[StoreRestore]:
-    """Brings a copy to the head of its task; returns what was read for the stores that lacked anything.
+    """Brings a copy to the last commit of its task; returns the restores of stores that lacked records.
 
     ``clocks`` are known from the task's record. They are set first, so that rows which have expired are not restored.
     """

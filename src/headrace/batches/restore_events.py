@@ -9,7 +9,7 @@ from headrace.batches.reports import StoreRestore, TaskReport
 
 
 class StateRestoreListener(Protocol):
-    """Whom an application tells that stores are restored from their changelogs; from a thread of its own.
+    """Listener that an application calls while it restores stores from changelogs, from a thread of its own.
 
     A store that lacks nothing is not told of. Who has a method ``on_restore_suspended(topic, partition, store, total)``
     is also told that a restore has ended before it was done, after ``total`` records: because the application stops or
@@ -51,7 +51,7 @@ class RestoreEvents:
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], StoreRestore] = {}
-        """What was told last, by task and store, until the task takes part."""
+        """The last event of each task and store, until the task takes part."""
         self.waiting: set[str] = set()
         """Tasks that do not take part yet, because they are being restored."""
 
@@ -73,7 +73,7 @@ class RestoreEvents:
         return events
 
     def suspend(self) -> list[RestoreEvent]:
-        """Returns what is to be told when nobody goes on with what was begun."""
+        """Returns the events that end restores which will not be continued."""
         events = [_event(SUSPENDED, each, each.records) for each in self._known.values() if each.left > 0]
         self._known.clear()
         self.waiting.clear()

@@ -26,7 +26,7 @@ from headrace.topics.log import TopicLog
 logger = logging.getLogger(__name__)
 
 _SLOW_S = 1.0
-"""How long a job may hold up those who are not in it, and a task those who are in the same job."""
+"""How long a job may hold up applications outside of it, and a task the other applications of its job."""
 PATIENCE = timedelta(seconds=20)
 _AT_FIRST = 6
 """How many times as long the first micro-batch of an application may take: its tasks are opened, and restored."""
@@ -99,7 +99,7 @@ class SharedLoop:
     def _run(self) -> None:
         try:
             while not self._is_closing:
-                self._let_in_and_out()
+                self._admit_and_release()
                 if not self._members and not self._jobs:
                     with self._changed:
                         self._changed.wait_for(lambda: self._joining or self._is_closing, 1.0)
@@ -107,7 +107,7 @@ class SharedLoop:
                 if self._start_jobs() or self._is_one_expected():
                     self._finish_jobs(LONGEST_WAIT_S)
                 else:
-                    busy = self._busy()
+                    busy = self._running_applications()
                     wait_for_input(self._log, [member for member in self._members if member.run.key not in busy])
                     self._finish_jobs(0)
         except BaseException as error:
@@ -117,7 +117,7 @@ class SharedLoop:
             with self._changed:
                 self._changed.notify_all()
 
-    def _let_in_and_out(self) -> None:
+    def _admit_and_release(self) -> None:
         with self._changed:
             joining, self._joining = self._joining, []
         for member in joining:
@@ -126,7 +126,7 @@ class SharedLoop:
                 self._members.append(member)
             except Exception as error:
                 member.failure = error
-        busy = self._busy()
+        busy = self._running_applications()
         leaving = [member for member in self._members if member.is_over and member.run.key not in busy]
         for member in leaving:
             self._members.remove(member)
@@ -139,7 +139,7 @@ class SharedLoop:
             with self._changed:
                 self._changed.notify_all()
 
-    def _busy(self) -> set[str]:
+    def _running_applications(self) -> set[str]:
         return {key for running in self._jobs.values() for key in running.planned}
 
     def _is_one_expected(self) -> bool:
@@ -148,14 +148,14 @@ class SharedLoop:
         return any(now - running.since < self._patience_s for running in self._jobs.values())
 
     def _start_jobs(self) -> bool:
-        """Starts a job for all who have input, and one for each that is slow; returns whether there was any."""
+        """Starts a job for all applications with input, and one for each slow one; returns whether any was started."""
         now = time.monotonic()
         shared = [each for each in self._jobs.values() if not self._slow.keys() >= each.planned.keys()]
         young = sum(now - running.since < self._patience_s for running in shared)
         if young >= _MOST_SHARED or any(now - running.since < _SLOW_S for running in shared):
             # Those who are not in the job that runs come with the next one.
             return False
-        busy = self._busy()
+        busy = self._running_applications()
         planned = plan_all(member for member in self._members if member.run.key not in busy)
         together = {key: planned[key] for key in planned if key not in self._slow}
         if together:
@@ -171,7 +171,7 @@ class SharedLoop:
         self._jobs[self._pool.submit(self._executor.run, plans, apart=apart)] = _Running(planned, now)
 
     def _next_alone(self, planned: Planned, now: float) -> list[str]:
-        """Returns those of the slow ones whose turn it is: who has waited longest comes first."""
+        """Returns the slow applications whose turn it is; the one that has waited longest comes first."""
         running = [each for each in self._jobs.values() if self._slow.keys() >= each.planned.keys()]
         places = _MOST_ALONE - sum(now - each.since < self._patience_s for each in running)
         waiting = sorted((key for key in planned if key in self._slow), key=self._slow.__getitem__)

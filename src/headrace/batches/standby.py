@@ -26,7 +26,7 @@ class StandbyCopy:
 
     def __init__(self, application: Application, place: TaskPlace, *, is_awaited: bool = False) -> None:
         self.is_awaited = is_awaited
-        """Whether the task begins with it: what is read here is a part of the task's restore."""
+        """Whether the task starts from this copy: then its reads count as a part of the task's restore."""
         self._application = application
         self._place = place
         self._journal = application.log.task_journal(

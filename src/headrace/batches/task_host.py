@@ -46,7 +46,7 @@ class TaskHost:
 
 
 def partitions_in(log: TopicLog, topic: str) -> int:
-    """Returns how many partitions a topic has; one that nobody has made gets made, as a broker would do it."""
+    """Returns the number of partitions of a topic; creates a topic that does not exist, as a broker would."""
     try:
         return log.partitions_of(topic)
     except UnknownTopicError:

@@ -19,7 +19,7 @@ from headrace.batches.plan import Plan, Range
 from headrace.batches.reports import TaskReport, TaskResult
 from headrace.batches.standby import StandbyCopy
 from headrace.batches.task_host import partitions_in
-from headrace.batches.working_copy import died_in, discard
+from headrace.batches.working_copy import died_running, discard
 from headrace.errors import FencedError, OffsetOutOfRangeError, StreamsError
 from headrace.runtime.gc_pause import collector_paused
 from headrace.runtime.punctuation import NEVER
@@ -35,8 +35,8 @@ _PAGE_BYTES = 4 << 20
 """A range is read in pages of about this size, so that a long one never lies in memory as a whole."""
 
 
-def nobody_left() -> None:
-    """What is checked before a commit where somebody always waits for it: nothing."""
+def skip_commit_check() -> None:
+    """The check before a commit of a thread that is never abandoned: none."""
 
 
 class TaskRunner:
@@ -45,7 +45,7 @@ class TaskRunner:
     ``check`` is called before anything that others can see; it raises if nobody waits for the batch any more.
     """
 
-    def __init__(self, application: Application, *, check: Callable[[], None] = nobody_left) -> None:
+    def __init__(self, application: Application, *, check: Callable[[], None] = skip_commit_check) -> None:
         self._application = application
         self._check = check
         self._live: OrderedDict[str, LiveTask] = OrderedDict()
@@ -126,18 +126,18 @@ class TaskRunner:
         None says that this is not known yet. A copy that does not follow any more is opened anew.
         """
         if not place.changelogs:
-            self.let_go(place)
+            self.close_task(place)
             return 0
         self._close_live(place)
         standby = self._standbys.get(place.name)
         if standby is None or standby.has_failed:
-            self.let_go(place)
+            self.close_task(place)
             standby = self._standbys[place.name] = StandbyCopy(self._application, place)
             standby.start()
         return standby.distance
 
-    def let_go(self, place: TaskPlace) -> None:
-        """Closes what is open of a task that runs elsewhere, and of which no copy is wanted here."""
+    def close_task(self, place: TaskPlace) -> None:
+        """Closes a task, or its standby copy, that is not wanted in this process any more."""
         self._close_live(place)
         self.close_standby(place)
 
@@ -175,13 +175,13 @@ class TaskRunner:
         ahead = [] if standby is None or not standby.is_awaited else standby.restores
         application = self._application
         directory = application.directory / place.name
-        if attempt > 0 and died_in(directory, plan.batch_id):
+        if attempt > 0 and died_running(directory, plan.batch_id):
             discard(directory)
         own = application.layout.own_changelogs(place)
         journal = application.log.task_journal(application.id, application.incarnation, place.name, own)
         try:
             head = journal.open()
-            done = self._handed_on(place, plan, head, journal)
+            done = self._committed_result(place, plan, head, journal)
             if done is not None:
                 journal.close()
                 return done
@@ -190,7 +190,7 @@ class TaskRunner:
             journal.close()
             raise
 
-    def _handed_on(
+    def _committed_result(
         self, place: TaskPlace, plan: Plan, head: TaskCommitState, journal: TaskJournal
     ) -> TaskResult | None:
         """Returns what the task has committed of this batch already; None if it has to run."""
@@ -203,15 +203,7 @@ class TaskRunner:
                 f"was asked for batch {plan.batch_id}: another instance has overtaken this one"
             )
             raise FencedError(message)
-        receipt = Receipt(
-            task=place.name,
-            batch_id=record.batch_id,
-            incarnation=self._application.incarnation,
-            stamp=record.stamp,
-            positions={(topic, n): offset for topic, n, offset in record.positions},
-            next_clock_ms=record.next_clock_ms,
-            record=record.pack(),
-        )
+        receipt = replace(Receipt.of(place.name, self._application.incarnation, record), record=record.pack())
         return TaskResult(journal.read_edges(record), TaskReport(place.name, receipt))
 
     def _process(

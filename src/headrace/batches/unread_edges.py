@@ -1,4 +1,4 @@
-"""Records of repartition topics that nobody has read when an application is taken over from Kafka Streams.
+"""Unread records of repartition topics when an application is taken over from Kafka Streams.
 
 Between tasks of Headrace records go over edges within a micro-batch, and no topic holds them. Kafka Streams writes them
 to topics, and what it has not read there is read once, as ordinary ranges of the tasks behind the edges, before
@@ -36,22 +36,22 @@ class UnreadEdges:
         A task takes records of its other inputs along, at ``positions``, as far as they are not younger: then it
         processes all of them in the order of time, as Kafka Streams would.
         """
-        readers = [(place, found) for place in self._layout.tasks if (found := self._left_of(place))]
+        readers = [(place, found) for place in self._layout.tasks if (found := self._unread_ranges(place))]
         deepest = max(place.level for place, _ in readers)
         return {
-            place.name: (*edges, *self._beside(place, edges, positions))
+            place.name: (*edges, *self._input_ranges(place, edges, positions))
             for place, edges in readers
             if place.level == deepest
         }
 
-    def _left_of(self, place: TaskPlace) -> tuple[Range, ...]:
+    def _unread_ranges(self, place: TaskPlace) -> tuple[Range, ...]:
         return tuple(
             Range(topic, partition, *self._left[topic, partition], None)
             for _, topic, partition in place.inputs
             if (topic, partition) in self._left
         )
 
-    def _beside(
+    def _input_ranges(
         self, place: TaskPlace, edges: tuple[Range, ...], positions: Mapping[TopicPartition, int]
     ) -> list[Range]:
         times = [self._log.latest_time(each.topic, each.partition, each.start, each.end) for each in edges]

@@ -163,7 +163,7 @@ class WorkingCopy:
         return all(part.is_untouched() for part in self._parts.values())
 
     def settle(self, changes: Mapping[str, Changes], applied: Mapping[str, Applied]) -> None:
-        """Takes over what is committed; it is written when much has come together, or some time has passed."""
+        """Takes committed changes; writes them once they are many, or after some time."""
         for store, each in changes.items():
             self.engine(store).apply(each)
         self.note(applied)
@@ -172,7 +172,7 @@ class WorkingCopy:
             part.write_if_due()
 
     def write(self) -> None:
-        """Writes the rows that wait in memory, with how far that brings the copy, unless somebody else has it now."""
+        """Writes the rows held in memory and their offsets, unless another process has the copy now."""
         for part in self._parts.values():
             part.write()
 
@@ -236,7 +236,7 @@ class _EnginePart:
         self.state = CopyState(boot_id(), _now_ms()) if found is None else msgspec.msgpack.decode(found, type=CopyState)
         self._opener = token_hex(8).encode()
         self.environment.apply({OWN: Changes(rows={_OPENER: self._opener})})
-        self._sealed()
+        self._write_seal()
         self._due = time.monotonic() + self._patience.seconds
 
     def _open_environment(self) -> Environment:
@@ -254,7 +254,7 @@ class _EnginePart:
 
     def wipe(self) -> None:
         if self.environment.engine(OWN).get(_OPENER) != self._opener:
-            raise self._taken()
+            raise self._taken_error()
         self.close()
         _delete(self._directory)
         self._open()
@@ -263,7 +263,7 @@ class _EnginePart:
         engine = self._settled.get(store)
         if engine is None:
             engine = self._settled[store] = OverlayEngine(self.environment.engine(store))
-            self._sealed()
+            self._write_seal()
         return engine
 
     def is_untouched(self) -> bool:
@@ -279,20 +279,20 @@ class _EnginePart:
         changes = {store: each for store, engine in self._settled.items() if (each := engine.changes())}
         own = {OWN: Changes(rows={_STATE: msgspec.msgpack.encode(state)})}
         if not self.environment.apply_if(_OPENER, self._opener, changes, own):
-            raise self._taken()
+            raise self._taken_error()
         self.state = state
         for engine in self._settled.values():
             engine.rollback()
-        self._sealed()
+        self._write_seal()
         self._due = time.monotonic() + self._patience.seconds
 
-    def _taken(self) -> CopyTakenError:
+    def _taken_error(self) -> CopyTakenError:
         return CopyTakenError(f"the working copy '{self._directory}' was opened by another process; it goes on there")
 
-    def _sealed(self) -> None:
+    def _write_seal(self) -> None:
         if self._seal is not None:
             try:
-                self._seal.write(_look(self._directory))
+                self._seal.write(_file_signature(self._directory))
             except FileNotFoundError as error:
                 message = f"the working copy '{self._directory}' was deleted by another process; it goes on there"
                 raise CopyTakenError(message) from error
@@ -303,10 +303,10 @@ class _EnginePart:
             self._seal.close()
 
 
-def died_in(directory: Path, batch_id: int) -> bool:
+def died_running(directory: Path, batch_id: int) -> bool:
     """Returns whether a process that ran this batch on the copy has died: then the copy may be what killed it."""
     try:
-        return _noted(directory / _RUNNING) == str(batch_id)
+        return _read_note_file(directory / _RUNNING) == str(batch_id)
     except OSError:
         return False
 
@@ -328,7 +328,7 @@ def restoring(directory: Path) -> dict[str, int]:
 
 
 def discard(directory: Path) -> None:
-    """Deletes a copy that nobody has open."""
+    """Deletes a copy that no process has open."""
     shutil.rmtree(directory, ignore_errors=True)
 
 
@@ -372,8 +372,8 @@ def _delete(directory: Path) -> None:
         raise ProcessorStateError(message) from error
 
 
-def _look(directory: Path) -> str:
-    """Returns how the file with the rows looks. It changes only when somebody writes to it; readers leave it alone."""
+def _file_signature(directory: Path) -> str:
+    """Returns inode, size and mtime of the file with the rows: they change when it is written, not when it is read."""
     found = os.stat(directory / "data.mdb")
     return f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
 
@@ -396,13 +396,13 @@ class _Note:
         os.close(self._file)
 
 
-def _noted(path: Path) -> str:
+def _read_note_file(path: Path) -> str:
     return path.read_text(encoding="utf-8").rstrip()
 
 
 def _is_sealed(directory: Path) -> bool:
     try:
-        return _noted(directory / _SEAL) == _look(directory)
+        return _read_note_file(directory / _SEAL) == _file_signature(directory)
     except OSError:
         # A copy that never was finished, or none at all.
         return False

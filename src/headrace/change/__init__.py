@@ -2,11 +2,11 @@
 
 | module | |
 |---|---|
-| ``stopped`` | an application at rest, and the micro-batch that changes it |
+| ``stopped_application`` | an application at rest, and the micro-batch that changes it |
 | ``changelog_rows`` | rows of changelogs as they lie in the log |
 | ``grow`` | more partitions: the procedure |
 | ``growth_plan`` | tasks before and after, and what stands in the way |
-| ``partition_keys``, ``moving`` | where rows have their partition key, and which row goes where |
+| ``partition_keys``, ``row_moves`` | where rows have their partition key, and which row goes where |
 | ``former_partitions`` | the log as it was before inputs have grown |
 | ``snapshot``, ``snapshot_restore`` | a copy of an application under a name, and another one that goes on from it |
 | ``verdicts``, ``comparison`` | another topology: what happens to each store and sub-topology |

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from headrace.app.fingerprint import misread
+from headrace.app.fingerprint import find_misread
 from headrace.change.verdicts import Comparison, Options, PartChange, StoreChange, Verdict
 from headrace.config import StreamsConfig
 from headrace.errors import TopologyError, did_you_mean
@@ -40,7 +40,7 @@ def compare(topology: Topology, config: StreamsConfig, old: Outline, new: Outlin
     return Comparison(
         stores,
         tuple(comparer.parts()),
-        tuple(_unclear(matching)),
+        tuple(_describe_unclear(matching)),
         taken_over,
         nodes.pairs,
         topic_names,
@@ -49,7 +49,7 @@ def compare(topology: Topology, config: StreamsConfig, old: Outline, new: Outlin
 
 
 class _Comparer:
-    """The two sides of a comparison, and what is known of their names."""
+    """The two sides of a comparison, and the matching of their names."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class _Comparer:
             if store.is_global and not self._is_still_global(store.name):
                 yield StoreChange(store.name, Verdict.DROPPED, "global; its topic stays as it is", store.name)
             elif not store.is_global and store.name not in self._taken_over:
-                yield StoreChange(store.name, Verdict.DROPPED, self._dropping(store), store.name)
+                yield StoreChange(store.name, Verdict.DROPPED, self._describe_deletion(store), store.name)
 
     def _global(self, store: StoreOutline) -> StoreChange:
         verdict = Verdict.KEPT if store.name in self._old.store_named else Verdict.NEW
@@ -144,10 +144,10 @@ class _Comparer:
                 "topology_optimization as it was"
             )
         if _format(before) != _format(now):
-            return f"it was a {_words(before)} and is now a {_words(now)}; {anew}"
+            return f"it was a {_kind_text(before)} and is now a {_kind_text(now)}; {anew}"
         if now.name in self._options.keep_bytes:
             return ""
-        found = list(misread(before, now))
+        found = list(find_misread(before, now))
         if before.window_ms != now.window_ms or before.key_serde != now.key_serde:
             return f"it {'; it '.join(found)}; {anew}"
         return self._unmigrated(before, now) if found else ""
@@ -161,8 +161,8 @@ class _Comparer:
         if _format(other) == _format(store) and store.kind != "versioned":
             return ""
         return (
-            f"its changelog '{self._changelog(store)}' has rows of a {_words(other)}, which cannot be deleted one by "
-            f"one for the {_words(store)}; give the new store another name"
+            f"its changelog '{self._changelog(store)}' has rows of a {_kind_text(other)}, which cannot be deleted one "
+            f"by one for the {_kind_text(store)}; give the new store another name"
         )
 
     def _unmigrated(self, before: StoreOutline, now: StoreOutline) -> str:
@@ -170,7 +170,7 @@ class _Comparer:
         serdes = f"its values are written with the serde {before.value_serde}, and it now has {now.value_serde}"
         as_is = f"--keep-bytes {now.name} if that one reads the same bytes"
         if now.kind not in MIGRATED_KINDS:
-            return f"{serdes}; rows of {_words(now)}s cannot be rewritten; keep the serde, or say {as_is}"
+            return f"{serdes}; rows of {_kind_text(now)}s cannot be rewritten; keep the serde, or say {as_is}"
         migration = self._topology.store_builders[now.name].migration
         if migration is None:
             return f"{serdes}; say how to read them, Materialized(migrate=Migration(…)), or {as_is}"
@@ -206,7 +206,7 @@ class _Comparer:
 
     def _inputs(self, part: PartOutline) -> list[str]:
         """Returns the topics of others that a sub-topology is fed with, over repartitionings as well."""
-        fed = _fed_by(self._new, part.number)
+        fed = _upstream_parts(self._new, part.number)
         return sorted(
             topic
             for each in self._new.parts
@@ -218,7 +218,7 @@ class _Comparer:
     def _rebuilding(self, part: PartOutline) -> str:
         return f"emptied, and filled from {_listed(self._inputs(part))}, from the beginning"
 
-    def _dropping(self, store: StoreOutline) -> str:
+    def _describe_deletion(self, store: StoreOutline) -> str:
         if not store.is_logged:
             return "nothing is deleted"
         if any(now.topic == store.topic and now.is_logged for now in self._new.stores):
@@ -293,7 +293,7 @@ def _check_options(old: Outline, new: Outline, options: Options) -> None:
                 raise TopologyError(message + (did_you_mean(name, now) or f"; it has {_listed(now)}"))
 
 
-def _unclear(matching: Matching) -> Iterator[str]:
+def _describe_unclear(matching: Matching) -> Iterator[str]:
     for olds, news in matching.unclear:
         example = f"--rename {olds[0]}={news[0]}"
         yield (
@@ -312,8 +312,8 @@ def _connected(outline: Outline, numbers: Collection[int]) -> frozenset[int]:
         found = grown
 
 
-def _fed_by(outline: Outline, number: int) -> set[int]:
-    """Returns a sub-topology, and those whose records reach it."""
+def _upstream_parts(outline: Outline, number: int) -> set[int]:
+    """Returns a sub-topology and those upstream of it."""
     found = {number}
     while True:
         grown = found | {writer for writer, reader in _edges(outline) if reader in found}
@@ -323,7 +323,7 @@ def _fed_by(outline: Outline, number: int) -> set[int]:
 
 
 def _edges(outline: Outline) -> Iterator[tuple[int, int]]:
-    """Returns who writes and who reads internal topics."""
+    """Returns writer and reader of each internal topic."""
     homes = {name: part.number for part in outline.parts for name in part.nodes}
     for node in outline.nodes:
         if node.operation == node.SINK:
@@ -337,7 +337,7 @@ def _format(store: StoreOutline) -> tuple[str, bool]:
     return store.kind.removeprefix("timestamped_"), store.with_duplicates
 
 
-def _words(store: StoreOutline) -> str:
+def _kind_text(store: StoreOutline) -> str:
     kind = store.kind.replace("_", " ")
     return f"{kind} store with duplicates" if store.with_duplicates else f"{kind} store"
 

@@ -43,7 +43,7 @@ class Copy:
 def copy_of(
     application: str, store: str, partition: int, old: Outline, new: Outline, comparison: Comparison, log: ReadableLog
 ) -> Copy | None:
-    """Returns what gets into a partition of a store's changelog; None if that is right as it is."""
+    """Returns the copy into a partition of a store's changelog; None if its rows stay as they are."""
     topic = new.changelog_of(store, application)
     if topic is None:
         return None

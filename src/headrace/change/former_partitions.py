@@ -1,4 +1,4 @@
-"""A log as it was before inputs have grown: an application reads what was written there under its former layout."""
+"""View of a log with the former partitions of inputs that have grown, for an application with its former layout."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ from headrace.batches.layout import Layout, TaskPlace
 from headrace.change.changelog_rows import read_pages
 from headrace.change.former_partitions import with_former_partitions
 from headrace.change.growth_plan import Growth, StoreGrowth, find_growth, refused
-from headrace.change.moving import MisplacedRowError, PartitionMoves
 from headrace.change.partition_keys import partition_key_of, primary_key_of
-from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.row_moves import MisplacedRowError, PartitionMoves
+from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
 from headrace.runtime.task_memory import pack_memory, unpack_memory
@@ -136,7 +136,7 @@ class _Growing:
             raise refused(self._config.application_id, [problem])
 
     def _drain(self, growth: Growth) -> None:
-        """Lets the application read, under its former layout, what was written by the former number of partitions."""
+        """Lets the application read, under its former layout, the records written to the former partitions."""
         application = self._config.application_id
         unread = _unread(growth.before, self._log, self._log.positions(application))
         if not unread or self._log.last_batch(application) is None:
@@ -153,7 +153,7 @@ class _Growing:
             self._grow_inputs(growth)
             return self._finish(app, growth)
         if plan is None:
-            self._find_moves(app, growth, self._heads(app, growth))
+            self._find_moves(app, growth, self._committed_heads(app, growth))
             self._grow_inputs(growth)
             if self._has_misplaced(growth, app.state.positions):
                 return False
@@ -162,7 +162,7 @@ class _Growing:
         if not app.is_committed:
             for topic, number in growth.internal.items():
                 self._log.grow_topic(topic, number)
-            heads = self._heads(app, growth)
+            heads = self._committed_heads(app, growth)
             self._commit_new_tasks(app, growth, plan, heads)
             self._commit_old_tasks(app, growth, plan, heads)
             app.commit(self._new_positions(growth))
@@ -183,8 +183,8 @@ class _Growing:
         self._tell(f"application '{app.id}' had {before} tasks and has {after}")
         return True
 
-    def _heads(self, app: StoppedApplication, growth: Growth) -> dict[str, TaskCommitState]:
-        """Returns where the tasks stand that were there before, once nobody can change it."""
+    def _committed_heads(self, app: StoppedApplication, growth: Growth) -> dict[str, TaskCommitState]:
+        """Fences the former tasks, and returns their states."""
         changed = {part.id for part in growth.parts} | {part.id for part, _ in growth.stores}
         return {
             place.name: app.head(place.name, _changelogs(growth.before, place))

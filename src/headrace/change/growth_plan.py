@@ -138,7 +138,7 @@ class Growth:
 
     def check(self) -> None:
         """Complains about everything that stands in the way and can be seen without looking at rows."""
-        problems = [*self._bad_factors(), *self._left_behind(), *self._unmovable()]
+        problems = [*self._bad_factors(), *self._check_copartitioned(), *self._check_movable()]
         if problems:
             raise refused(self.config.application_id, problems)
 
@@ -157,7 +157,7 @@ class Growth:
                     f"{2 * before} or {3 * before}, do tasks split without exchanging keys"
                 )
 
-    def _left_behind(self) -> Iterator[str]:
+    def _check_copartitioned(self) -> Iterator[str]:
         """Yields inputs that must grow with others: those of a join, and all of a sub-topology with state."""
         groups = list(self.topology.copartition_groups(self.external))
         groups += [
@@ -179,7 +179,7 @@ class Growth:
                     f"{'it is' if len(lacking) == 1 else 'they are'} read: add {options}"
                 )
 
-    def _unmovable(self) -> Iterator[str]:
+    def _check_movable(self) -> Iterator[str]:
         own = self.before.changelogs
         topics = self.topology.changelog_topics(self.config.application_id)
         # Tasks cannot be counted while inputs of a join do not agree; but such a table is always read from an input.
@@ -201,7 +201,7 @@ def find_growth(
     positions: Offsets,
     asked: Mapping[str, int],
 ) -> Growth:
-    """Returns the growth that is asked for, together with what has been grown already; complains if it is impossible.
+    """Returns the requested growth, with inputs that have grown already; raises if it is impossible.
 
     What an application has had before is in its description, and in its positions, not in the log.
     """

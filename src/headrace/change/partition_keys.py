@@ -60,7 +60,7 @@ def stored_key_of(topology: Graph, store: str) -> PartitionKey:
             return lambda key: key[_TIME_AND_SIDE:-_NUMBER]
         case "subscription":
             return _leading_part
-    return _whole
+    return _whole_key
 
 
 def _behind_window(outer: PartitionKey, serde: Serde[Any] | None) -> PartitionKey:
@@ -73,7 +73,7 @@ def _behind_window(outer: PartitionKey, serde: Serde[Any] | None) -> PartitionKe
     return outer
 
 
-def _whole(key: bytes) -> bytes:
+def _whole_key(key: bytes) -> bytes:
     return key
 
 

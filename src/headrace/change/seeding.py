@@ -28,7 +28,7 @@ from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow, bound
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.layout import Layout
 from headrace.change.changelog_rows import read_pages
-from headrace.change.stopped import TaskUpdate, stopped_application
+from headrace.change.stopped_application import TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
 from headrace.topics.journal import DurableLog, TaskCommitState
@@ -182,7 +182,7 @@ def _spool(results: Iterable[ShuffleRow], directory: Path, *, with_outputs: bool
 
 
 def _inputs(layout: Layout) -> list[TopicPartition]:
-    """Returns what is read from the log and is not the application's own."""
+    """Returns the input topics that are not internal to the application."""
     internal = layout.topology.internal_topics(layout.config.application_id)
     found = dict.fromkeys(target for place in layout.tasks for target in layout.ranges(place))
     return [target for target in found if target[0] not in internal]

@@ -130,7 +130,7 @@ def take_snapshot(application: str, log: DurableLog, name: str, *, tell: Tell = 
 
 def find_snapshot(log: TopicLog, name: str) -> Snapshot | None:
     """Returns a snapshot that is complete."""
-    for _, _, key, value, _ in _everything(log, f"{name}{_SUFFIX}"):
+    for _, _, key, value, _ in _read_all(log, f"{name}{_SUFFIX}"):
         if key == _MANIFEST and value is not None:
             return Snapshot.unpack(name, value)
     return None
@@ -151,7 +151,7 @@ def task_records(log: TopicLog, snapshot: Snapshot) -> dict[str, TaskRecord]:
     """Returns the records of all tasks in a snapshot."""
     return {
         key.decode(): TaskRecord.unpack(value)
-        for _, _, key, value, _ in _everything(log, f"{snapshot.name}{_SUFFIX}")
+        for _, _, key, value, _ in _read_all(log, f"{snapshot.name}{_SUFFIX}")
         if key is not None and key != _MANIFEST and value is not None
     }
 
@@ -232,7 +232,7 @@ def _write(log: DurableLog, snapshot: Snapshot, cut: ApplicationCut) -> None:
     log.append(topic, [(0, now_ms, _MANIFEST, snapshot.pack(), ())])
 
 
-def _everything(log: TopicLog, topic: str) -> Iterator[Raw]:
+def _read_all(log: TopicLog, topic: str) -> Iterator[Raw]:
     try:
         begin, end = log.begin_offsets([(topic, 0)])[topic, 0], log.end_offsets([(topic, 0)])[topic, 0]
     except UnknownTopicError:

@@ -13,7 +13,7 @@ from headrace.batches.change_plan import ChangePlan
 from headrace.batches.inputs import check_inputs
 from headrace.change.changelog_rows import latest_rows, read_pages
 from headrace.change.snapshot import Snapshot, Tell, existing_snapshot, task_records
-from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
 from headrace.runtime.task import TaskId
@@ -120,7 +120,7 @@ class _Restoring:
             positions = {(topic, partition): at for topic, partition, at in record.positions}
             return TaskUpdate(
                 positions=self._positions(positions),
-                memory=self._renamed(record.memory),
+                memory=self._rename_memory(record.memory),
                 next_clock_ms=record.next_clock_ms,
                 written=chain.from_iterable(source.pages(self._log) for source in [*changelogs, *edges]),
             )
@@ -152,12 +152,12 @@ class _Restoring:
         return _Source((self._names[topic], partition), (copy, partition), is_versioned)
 
     def _positions(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Returns positions in the topics of the new application: only what was not read is in its back edges."""
+        """Returns positions in the topics of the new application, whose back edges have only the unread records."""
         edges = {(self._names[topic], n) for topic, n in positions if topic in self._names}
         others = {target: at for target, at in positions.items() if target[0] not in self._names}
         return {**others, **self._log.begin_offsets(edges)}
 
-    def _renamed(self, memory: bytes) -> bytes:
+    def _rename_memory(self, memory: bytes) -> bytes:
         """Returns what a task remembers; offsets of its changelogs mean nothing in those of the new application."""
         # Any: what the parts of a memory are is known to those who use them.
         remembered: dict[str, Any] = unpack_memory(memory)

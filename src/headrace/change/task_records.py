@@ -122,11 +122,11 @@ class TaskRecordMigration:
             now = self._comparison.node_names.get(node)
             if now is not None and self._nodes.get(now) == part.number:
                 memory.punctuations[f"{now}/{number}"] = value
-        memory.expiries |= _renamed(found.get("expiries", {}), stores)
-        memory.clocks |= _renamed(found["clocks"], stores)
+        memory.expiries |= _rename_keys(found.get("expiries", {}), stores)
+        memory.clocks |= _rename_keys(found["clocks"], stores)
         # They are offsets of the changelog, so they are of no use to another one.
         same = {before: now for before, now in stores.items() if before == now}
-        memory.samples |= _renamed(found["samples"], same)
+        memory.samples |= _rename_keys(found["samples"], same)
 
     def _stream_time_ms(self, part: PartOutline, former: PartOutline, found: Mapping[str, Any], times: Offsets) -> int:
         """Returns the time up to which a new task has come by what it takes over of a former one."""
@@ -151,5 +151,5 @@ class TaskRecordMigration:
         return same and self._comparison.store_names.get(store) == store
 
 
-def _renamed(found: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def _rename_keys(found: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     return {names[store]: value for store, value in found.items() if store in names}

@@ -36,7 +36,7 @@ from headrace.batches.positions import start_positions
 from headrace.batches.working_copy import discard
 from headrace.change.comparison import compare
 from headrace.change.copying import Convert, Copy, converter, copied_pages, copy_of, range_of
-from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
 from headrace.change.task_records import CarriedTask, TaskRecordMigration
 from headrace.change.verdicts import Comparison, Options
 from headrace.config import StreamsConfig
@@ -66,7 +66,7 @@ class Evolution:
     comparison: Comparison
     wanted: tuple[WantedTopic, ...]
     can_start: bool
-    """Whether the new topology finds its state as it is, so that nothing has to be changed."""
+    """Whether the new topology fits the state, so that no change is needed."""
     unfinished: ChangePlan | None = None
     """A change that was begun."""
 
@@ -85,7 +85,7 @@ class Evolution:
 
     @property
     def digest(self) -> str:
-        """What tells this change from others, for those who go on with it."""
+        """Identifies this change, for a command that continues it."""
         options = [dict(self.options.renames), sorted(self.options.keep_bytes), sorted(self.options.rebuild)]
         text = json.dumps([self.new.outline.to_json(), options], sort_keys=True)
         return blake2b(text.encode(), digest_size=8).hexdigest()
@@ -116,7 +116,7 @@ def plan_evolution(topology: Topology, config: StreamsConfig, log: DurableLog, o
 
 
 def apply_evolution(evolution: Evolution, log: DurableLog, command: str = f"headrace {CHANGE}") -> None:
-    """Makes a change, or finishes one that was begun; ``command`` is told to whoever finds it unfinished."""
+    """Makes a change, or finishes one that was begun; errors about an unfinished one name ``command``."""
     tasks = sorted({*_tasks(evolution.known.outline), *_tasks(evolution.new.outline)})
     with stopped_application(evolution.config, log, tasks) as stopped:
         plan = stopped.check_resumes(CHANGE)
@@ -139,7 +139,7 @@ def apply_evolution(evolution: Evolution, log: DurableLog, command: str = f"head
 
 @dataclass(frozen=True)
 class _Details:
-    """The plan of the change: it decides everything, so that whoever goes on with it does the same."""
+    """The plan of the change: it decides everything, so that a continuation does the same."""
 
     digest: str
     tasks: Mapping[str, CarriedTask]
@@ -186,7 +186,7 @@ class _Details:
 
 
 def _begin(evolution: Evolution, stopped: StoppedApplication, command: str) -> ChangePlan:
-    """Plans the change, now that nobody else can change anything."""
+    """Plans the change; other writers are fenced."""
     if stopped.description != evolution.known:
         message = (
             f"application '{evolution.application}' was run or changed while its change was planned; look at what it "
@@ -206,7 +206,7 @@ def _begin(evolution: Evolution, stopped: StoppedApplication, command: str) -> C
 
 
 def _check_unused(evolution: Evolution, log: DurableLog) -> None:
-    """Complains if a topic that a store is to have is there already, with records of somebody else."""
+    """Raises if the topic for a store exists and has records of another application."""
     there, known = set(log.topics()), {*evolution.known.internal_topics}
     for topic in evolution.wanted:
         if topic.name in there and topic.name not in known:
@@ -265,13 +265,13 @@ def _commit(evolution: Evolution, stopped: StoppedApplication, details: _Details
             lineage=carried.lineage,
             written=chain.from_iterable(pages),
         )
-        if stopped.commit_task(task, details.changelogs.get(task, ()), _giving(update)):
+        if stopped.commit_task(task, details.changelogs.get(task, ()), _constant_update(update)):
             logger.info("application '%s': task %s was changed", evolution.application, task)
     stopped.commit(details.positions)
 
 
-def _giving(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
-    """Returns what does not look at the task as it is: the plan has decided everything."""
+def _constant_update(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
+    """Returns a function that ignores the task's state: the plan has decided everything."""
     return lambda head: update
 
 

@@ -64,7 +64,7 @@ class Comparison:
     stores: tuple[StoreChange, ...]
     parts: tuple[PartChange, ...]
     problems: tuple[str, ...] = ()
-    """Why it cannot be applied, besides what is refused of single stores."""
+    """Why it cannot be applied, besides refusals of single stores."""
     store_names: Mapping[str, str] = field(default_factory=dict)
     """New names by former ones, of stores whose rows are taken over."""
     node_names: Mapping[str, str] = field(default_factory=dict)

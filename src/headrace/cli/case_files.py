@@ -44,7 +44,7 @@ class CaseFile:
 
     @classmethod
     def read(cls, path: Path) -> CaseFile:
-        """Reads a file, or says what is wrong with it."""
+        """Reads a file; raises an error that names the wrong field."""
         where = f"'{path}'"
         top = object_of(read_json(path), where, required=("topology", "cases"), optional=("config", "topics"))
         topics = object_of(top.get("topics", {}), f"{where}: topics")

@@ -34,7 +34,7 @@ class CommonOptions:
     debug: bool = False
 
     def settings(self) -> dict[str, Any]:
-        """Returns what was said, by the names of the configuration."""
+        """Returns the given options, by the names of the configuration."""
         given = {"state.dir": self.state_dir, "log.dir": self.log_dir, "bootstrap.servers": self.bootstrap_servers}
         of_clients = {} if self.client_config is None else read_file(Path(self.client_config))
         return of_clients | {key: value for key, value in given.items() if value is not None}

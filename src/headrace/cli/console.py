@@ -6,8 +6,8 @@ import webbrowser
 
 import click
 
+from headrace.app.application_server import served_at
 from headrace.app.directories import application_directory
-from headrace.app.serving import served_at
 from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import json_option, note, print_json
 

@@ -1,10 +1,16 @@
-"""Log handler for a command that runs an application: keeps the last message, passes warnings on."""
+"""Log of a command that runs an application: the last message for a live line, warnings above it."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 from types import TracebackType
+from typing import Self
+
+from rich.live import Live
+from rich.text import Text
+
+from headrace.cli.printing import note
 
 _LOGGER = logging.getLogger("headrace")
 _FAILURE = "headrace.app.streams"
@@ -41,3 +47,30 @@ class EngineLog(logging.Handler):
     ) -> None:
         _LOGGER.removeHandler(self)
         _LOGGER.level, _LOGGER.propagate = self._before
+
+
+class LiveOutput:
+    """Output of a command while an application runs: a live display, if there is a terminal, and warnings above it."""
+
+    def __init__(self, live: Live | None) -> None:
+        self._live = live
+        self._log = EngineLog(self._warn)
+
+    def _warn(self, message: str) -> None:
+        if self._live is not None:
+            self._live.console.print(Text(message))
+        else:
+            note(message)
+
+    def __enter__(self) -> Self:
+        self._log.__enter__()
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+        self._log.__exit__(kind, error, trace)

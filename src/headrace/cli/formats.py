@@ -39,7 +39,7 @@ class Format:
     to_json: Callable[[Any], Any]
 
     def text_to_bytes(self, text: str, *, is_key: bool = False) -> bytes | None:
-        """Writes what a person has typed; raises a ValueError for what is not of this format."""
+        """Writes typed text; raises a ValueError if it is not of this format."""
         value = self.parse(text)
         return None if value is None else self.serde.serializer("", is_key=is_key)(value)
 

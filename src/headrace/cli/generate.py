@@ -78,7 +78,7 @@ def generate(
                 if rate is None:
                     _at_once(log, topic, records, counter)
                 else:
-                    _paced(log, topic, records, rate, counter)
+                    _produce_at_rate(log, topic, records, rate, counter)
             except KeyboardInterrupt:
                 # This is how one ends a load without a count.
                 if count is not None:
@@ -126,7 +126,7 @@ def _at_once(log: TopicLog, topic: str, blocks: Iterator[list[Output]], counter:
         counter.add(len(block))
 
 
-def _paced(log: TopicLog, topic: str, blocks: Iterator[list[Output]], rate: float, counter: Counter) -> None:
+def _produce_at_rate(log: TopicLog, topic: str, blocks: Iterator[list[Output]], rate: float, counter: Counter) -> None:
     records = chain.from_iterable(blocks)
     started = time.monotonic()
     pending: list[Output] = []

@@ -1,4 +1,4 @@
-"""The command itself: its options, its overview, and how an error is told."""
+"""The command itself: its options, its overview, and its error messages."""
 
 from __future__ import annotations
 

@@ -113,13 +113,13 @@ def _rename(text: str) -> tuple[str, str]:
 
 def _command(application: str, target: str, options: Options) -> str:
     words = ["headrace", "plan-change", target, "-a", application]
-    words += _repeated("--rename", (f"{old}={new}" for old, new in options.renames.items()))
-    words += _repeated("--rebuild", sorted(options.rebuild))
-    words += _repeated("--keep-bytes", sorted(options.keep_bytes))
+    words += _repeat_option("--rename", (f"{old}={new}" for old, new in options.renames.items()))
+    words += _repeat_option("--rebuild", sorted(options.rebuild))
+    words += _repeat_option("--keep-bytes", sorted(options.keep_bytes))
     return shlex.join([*words, "--apply"])
 
 
-def _repeated(option: str, values: Iterable[str]) -> list[str]:
+def _repeat_option(option: str, values: Iterable[str]) -> list[str]:
     return [word for value in values for word in (option, value)]
 
 

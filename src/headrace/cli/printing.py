@@ -54,7 +54,7 @@ class Size:
 
 
 def note(message: str) -> None:
-    """Says something to the person who watches, beside the data."""
+    """Prints a note on stderr, beside the data."""
     click.echo(message, err=True)
 
 

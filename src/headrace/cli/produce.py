@@ -220,8 +220,8 @@ def _record_reader(keys: Format, values: Format, partition: int | None, headers:
         return (
             _number("partition", record.get("partition"), partition),
             _number("timestamp", record.get("timestamp"), now_ms) or 0,
-            _encoded("key", keys, record.get("key"), is_key=True),
-            _encoded("value", values, record.get("value")),
+            _encode("key", keys, record.get("key"), is_key=True),
+            _encode("value", values, record.get("value")),
             headers + _headers(record.get("headers") or {}),
         )
 
@@ -245,7 +245,7 @@ def _object(line: bytes) -> dict[str, Any]:
     return record
 
 
-def _encoded(what: str, format_: Format, value: Any, *, is_key: bool = False) -> bytes | None:
+def _encode(what: str, format_: Format, value: Any, *, is_key: bool = False) -> bytes | None:
     try:
         return format_.json_to_bytes(value, is_key=is_key)
     except ValueError as error:

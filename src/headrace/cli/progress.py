@@ -1,4 +1,4 @@
-"""A counter that somebody can watch while a command works, if stderr is a terminal."""
+"""Live counter of a command, shown if stderr is a terminal."""
 
 from __future__ import annotations
 

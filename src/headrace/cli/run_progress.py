@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import fields
-from types import TracebackType
 from typing import Any
 
 import click
@@ -18,7 +17,7 @@ from rich.text import Text
 
 from headrace.app.engine import Batch
 from headrace.app.progress import Counts, state_word
-from headrace.cli.engine_log import EngineLog
+from headrace.cli.engine_log import LiveOutput
 from headrace.cli.printing import note
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -26,7 +25,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 _TOLD_OTHERWISE = frozenset({"NOT_RUNNING", "PENDING_ERROR", "ERROR"})
 
 
-class RunProgress:
+class RunProgress(LiveOutput):
     """Listens to an application and shows what it does."""
 
     def __init__(self, application: str, *, quiet: bool, as_json: bool) -> None:
@@ -36,11 +35,10 @@ class RunProgress:
         self._said = time.monotonic()
         self._state = "starting"
         self._counts = Counts()
-        self._log = EngineLog(self._warn)
         self._spinner = Spinner("dots")
-        self._live: Live | None = None
+        live = None
         if sys.stderr.isatty() and not quiet:
-            self._live = Live(
+            live = Live(
                 console=Console(stderr=True),
                 get_renderable=self._render,
                 refresh_per_second=8,
@@ -48,6 +46,7 @@ class RunProgress:
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
+        super().__init__(live)
 
     def on_batch(self, batch: Batch) -> None:
         """Counts a micro-batch. Called from the engine's thread."""
@@ -72,31 +71,12 @@ class RunProgress:
         return self._counts.line(self._application, self._state, doing)
 
     def summary(self) -> str:
-        """Returns what was done, for the end."""
+        """Returns the summary for the end."""
         return self._counts.summary(self._application)
 
     def _render(self) -> Spinner:
         self._spinner.update(text=Text(self.line(), no_wrap=True, overflow="ellipsis"))
         return self._spinner
-
-    def _warn(self, message: str) -> None:
-        if self._live is not None:
-            self._live.console.print(Text(message))
-        else:
-            note(message)
-
-    def __enter__(self) -> RunProgress:
-        self._log.__enter__()
-        if self._live is not None:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-        self._log.__exit__(kind, error, trace)
 
 
 def _plain(batch: Batch) -> dict[str, Any]:

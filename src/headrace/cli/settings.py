@@ -101,15 +101,15 @@ def read_file(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         message = f"'{path}' must hold an object of settings, found {type(found).__name__}"
         raise click.UsageError(message)
-    return _dotted(found)
+    return _flatten_keys(found)
 
 
-def _dotted(found: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten_keys(found: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Returns nested tables, which TOML makes of dotted names, as dotted names again."""
     flat: dict[str, Any] = {}
     for key, value in found.items():
         if isinstance(value, Mapping):
-            flat |= _dotted(value, f"{prefix}{key}.")
+            flat |= _flatten_keys(value, f"{prefix}{key}.")
         else:
             flat[prefix + key] = value
     return flat

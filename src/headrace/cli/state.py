@@ -69,7 +69,7 @@ def state(common: CommonOptions, application_id: str, *, as_json: bool) -> None:
 
 
 def _task(folder: Path, config: StreamsConfig, rows: dict[str, int] | None) -> dict[str, Any]:
-    """Returns what is known of a task: from its last commit, and from its working copy, if that is here."""
+    """Returns the figures of a task: from its last commit, and from its working copy, if that is here."""
     found: dict[str, Any] = {"task": folder.name, "bytes": 0, "stores": dict(sorted((rows or {}).items()))}
     try:
         info = describe(folder, config)

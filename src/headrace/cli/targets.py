@@ -87,7 +87,7 @@ def _parts(target: str) -> tuple[str, str]:
 
 
 def short_name(target: str) -> str:
-    """Returns what an application is called if nobody says it: the name of its module.
+    """Returns the default application id: the name of the module.
 
     >>> short_name("examples/word_count.py:build"), short_name("shop.orders:build")
     ('word_count', 'orders')
@@ -105,14 +105,14 @@ def _import(place: str, directory: Path) -> ModuleType:
     except ModuleNotFoundError as error:
         # A package above may be missing, too; anything else is an import inside of the user's module.
         if error.name is None or not f"{place}.".startswith(f"{error.name}."):
-            raise _failed(error, f"module '{place}' cannot be imported") from error
+            raise _load_failure(error, f"module '{place}' cannot be imported") from error
         files = [path.stem for path in directory.glob("*.py")]
         path = place.replace(".", "/") + ".py"
         hint = did_you_mean(place, files) or f"; for a file write its path, {path}:{_DEFAULT}"
         message = f"there is no module '{error.name}' in '{directory}' or in what Python has installed{hint}"
         raise TargetError(message) from None
     except Exception as error:
-        raise _failed(error, f"module '{place}' cannot be imported") from error
+        raise _load_failure(error, f"module '{place}' cannot be imported") from error
 
 
 def _import_file(place: str, directory: Path) -> ModuleType:
@@ -131,7 +131,7 @@ def _import_file(place: str, directory: Path) -> ModuleType:
     try:
         module = import_module(name)
     except Exception as error:
-        raise _failed(error, f"'{place}' cannot be imported") from error
+        raise _load_failure(error, f"'{place}' cannot be imported") from error
     loaded = getattr(module, "__file__", None)
     if loaded is None or Path(loaded).resolve() != path:
         message = f"'{place}': another module is called '{name}', {loaded or 'a built-in one'}; rename the file"
@@ -157,7 +157,7 @@ def _built(target: str, found: Any, config: StreamsConfig) -> Topology:
             # It says itself what is wrong with the topology.
             raise
         except Exception as error:
-            raise _failed(error, f"{target} failed") from error
+            raise _load_failure(error, f"{target} failed") from error
         if result is None and arguments:
             result = builder
     if isinstance(result, StreamsBuilder):
@@ -185,8 +185,8 @@ def _wants_builder(target: str, function: Any) -> bool:
     return bool(required)
 
 
-def _failed(error: Exception, what: str) -> click.ClickException:
-    """Tells the exception of somebody's module, with the line of it; --debug shows the rest."""
+def _load_failure(error: Exception, what: str) -> click.ClickException:
+    """Returns the error for an exception in the user's module, with its line; --debug shows the traceback."""
     if isinstance(error, SyntaxError) and error.filename:
         where = f" ({error.filename}, line {error.lineno})"
         return click.ClickException(f"{what}: {error.msg}{where}")

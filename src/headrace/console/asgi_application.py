@@ -73,7 +73,7 @@ def make_application(
         middleware=[
             Middleware(Security, token=token, hosts=hosts, body_bytes=limits.body_bytes, own_address=own_address)
         ],
-        exception_handlers={HTTPException: _told, Exception: _failed},
+        exception_handlers={HTTPException: _error_answer, Exception: _failed},
     )
     application.router.redirect_slashes = False
     # Streams must end before a server waits for its requests, which is before the lifespan does.
@@ -81,7 +81,7 @@ def make_application(
     return application
 
 
-async def _told(request: Request, error: Exception) -> Response:
+async def _error_answer(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException), "registered for these"
     code = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "refused")
     texts = {404: "there is nothing at this address; see /openapi.json", 405: "this address answers GET only"}

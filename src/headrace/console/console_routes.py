@@ -52,7 +52,9 @@ class ConsoleRoutes:
     async def letters(self, request: Request) -> Response:
         check_names(request.query_params, ("limit",))
         configured = self._observed.config.errors_dead_letter_queue_topic_name
-        topics = dict.fromkeys((*(() if configured is None else (configured,)), *self._recorder.rejected.letter_topics))
+        topics = dict.fromkeys(
+            (*(() if configured is None else (configured,)), *self._recorder.rejected.dead_letter_topics)
+        )
         limit = self._limit(request)
         return json_response(await to_thread.run_sync(read_dead_letters, self._observed.log, tuple(topics), limit))
 

@@ -23,13 +23,13 @@ def read_dead_letters(log: ReadableLog, topics: Sequence[str], limit: int) -> di
             found = log.read(*target, start, ends[target], max_records=_PAGE)
             if not found:
                 break
-            letters += [_letter(raw, target[0]) for raw in found]
+            letters += [_dead_letter_json(raw, target[0]) for raw in found]
             start = found[-1][0] + 1
     letters.sort(key=lambda letter: letter["timestamp_ms"], reverse=True)
     return {"letters": letters[:limit], "topics": list(topics)}
 
 
-def _letter(raw: Raw, letter_topic: str) -> dict[str, Any]:
+def _dead_letter_json(raw: Raw, letter_topic: str) -> dict[str, Any]:
     _, timestamp_ms, key, value, headers = raw
     said = {
         name.removeprefix(_PREFIX): None if data is None else data.decode(errors="replace")
@@ -44,14 +44,14 @@ def _letter(raw: Raw, letter_topic: str) -> dict[str, Any]:
         "stacktrace": said.get("stacktrace"),
         "node": said.get("node"),
         "topic": said.get("topic"),
-        "partition": _whole(said.get("partition")),
-        "offset": _whole(said.get("offset")),
+        "partition": _parse_int(said.get("partition")),
+        "offset": _parse_int(said.get("offset")),
         "key": key,
         "value": value,
     }
 
 
-def _whole(text: str | None) -> int | None:
+def _parse_int(text: str | None) -> int | None:
     try:
         return None if text is None else int(text)
     except ValueError:

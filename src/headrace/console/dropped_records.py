@@ -43,7 +43,7 @@ class DroppedRecords:
             for task in tasks:
                 for name, records in task.nodes.items():
                     what, _, where = name.partition("/")
-                    if what == "letters":
+                    if what == "dead-letters":
                         self._topics[where] = None
                     elif what == "late":
                         self._totals[where] = self._totals.get(where, 0) + records
@@ -52,7 +52,7 @@ class DroppedRecords:
                     kept.append({**asdict(sample), "task": task.task, "at_ms": at_ms})
 
     @property
-    def letter_topics(self) -> tuple[str, ...]:
+    def dead_letter_topics(self) -> tuple[str, ...]:
         """Topics to which handlers have sent dead letters since the application was started."""
         with self._lock:
             return tuple(self._topics)

@@ -16,7 +16,7 @@ _RATE_MS = 10_000
 
 
 class History:
-    """Rings of what was seen; written by the engine's thread and the recorder, read by requests.
+    """Ring buffers of samples; written by the engine's thread and the recorder, read by requests.
 
     ``rate`` looks back over some seconds, so one long batch does not make it jump.
     """
@@ -77,7 +77,7 @@ class History:
                 self._lags.setdefault(target, deque(maxlen=_POINTS)).append((at_ms, lag))
 
     def lags(self) -> dict[TopicPartition, int]:
-        """Returns how many records waited in each partition when it was looked at last."""
+        """Returns the lag of each partition at the last sample."""
         with self._lock:
             return {target: points[-1][1] for target, points in self._lags.items() if points}
 

@@ -11,7 +11,7 @@ from headrace.topology.topology import Topology
 
 
 def node_figures(topology: Topology, application: str, found: Metrics) -> dict[str, dict[str, Any]]:
-    """Returns what is known of each node, as the console reads it.
+    """Returns the metrics of each node, as the console reads them.
 
     Sources and sinks are known by their topics; other nodes count only at the recording level DEBUG.
     """
@@ -24,7 +24,7 @@ def node_figures(topology: Topology, application: str, found: Metrics) -> dict[s
             continue
         kind = "records-consumed" if isinstance(node, SourceNode) else "records-produced"
         totals, rates = (rates_by(values, f"{kind}-{each}", TOPIC, "topic-name") for each in ("total", "rate"))
-        topics = [topic for topic in totals if _belongs(topology, application, node, topic)]
+        topics = [topic for topic in totals if _is_only_place(topology, application, node, topic)]
         if topics or found.summary.get("batches-total"):
             rate = sum(rates.get(topic, 0) for topic in topics)
             nodes[name] = {"rate": round(rate, 1), "total": sum(totals[topic] for topic in topics)}
@@ -34,7 +34,7 @@ def node_figures(topology: Topology, application: str, found: Metrics) -> dict[s
     return nodes
 
 
-def _belongs(topology: Topology, application: str, node: SourceNode | SinkNode, topic: str) -> bool:
+def _is_only_place(topology: Topology, application: str, node: SourceNode | SinkNode, topic: str) -> bool:
     """Tells whether all records of a topic come in at a source, or leave at a sink and nowhere else."""
     if isinstance(node, SourceNode):
         own = [topology.full_topic_name(each, application) for each in node.topics]

@@ -1,4 +1,4 @@
-"""The description of what is served, in the form of OpenAPI, for programs and generators of clients."""
+"""OpenAPI description of the routes, for programs and generators of clients."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ _TIME = {"type": "integer", "minimum": 0, "maximum": (1 << 63) - 1}
 _NAME = {"type": "string", "minLength": 1}
 
 
-def _in(where: str, name: str, schema: dict[str, Any], text: str, *, required: bool = False) -> dict[str, Any]:
+def _param(where: str, name: str, schema: dict[str, Any], text: str, *, required: bool = False) -> dict[str, Any]:
     return {"name": name, "in": where, "required": required or where == "path", "schema": schema, "description": text}
 
 
-_STORE = _in("path", "store", _NAME, "Name of a store")
+_STORE = _param("path", "store", _NAME, "Name of a store")
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
 _TIMES = [
-    _in("query", "time_from_ms", _TIME, "Windows and versions from this time on"),
-    _in("query", "time_to_ms", _TIME, "Windows and versions up to this time"),
+    _param("query", "time_from_ms", _TIME, "Windows and versions from this time on"),
+    _param("query", "time_to_ms", _TIME, "Windows and versions up to this time"),
 ]
 _BOUND = [
-    _in("header", "Headrace-Position", {"type": "string"}, "JSON of offsets by topic: the answer must have seen them"),
-    _in("query", "wait_ms", {"type": "integer", "minimum": 0, "maximum": 30000}, "How long to wait for the position"),
+    _param(
+        "header", "Headrace-Position", {"type": "string"}, "JSON of offsets by topic: the answer must have seen them"
+    ),
+    _param(
+        "query", "wait_ms", {"type": "integer", "minimum": 0, "maximum": 30000}, "How long to wait for the position"
+    ),
 ]
-_PARTITION = _in("query", "partition", {"type": "integer", "minimum": -1}, "Only this partition")
+_PARTITION = _param("query", "partition", {"type": "integer", "minimum": -1}, "Only this partition")
 
 _ANY: dict[str, Any] = {}
 _MAYBE_NUMBER = {"type": ["integer", "null"]}
@@ -74,10 +78,12 @@ _PATHS: dict[str, dict[str, Any]] = {
         "schema": _OBJECT,
         "parameters": [
             _STORE,
-            _in("path", "key", {"type": "string", "minLength": 1}, "Text, a number, or JSON, as the key's serde wants"),
-            _in("query", "as_of_ms", _TIME, "The version that was valid at this time"),
+            _param(
+                "path", "key", {"type": "string", "minLength": 1}, "Text, a number, or JSON, as the key's serde wants"
+            ),
+            _param("query", "as_of_ms", _TIME, "The version that was valid at this time"),
             *_TIMES,
-            _in("query", "limit", _LIMIT, "Most rows"),
+            _param("query", "limit", _LIMIT, "Most rows"),
             _PARTITION,
             *_BOUND,
         ],
@@ -88,12 +94,12 @@ _PATHS: dict[str, dict[str, Any]] = {
         "schema": _ROWS,
         "parameters": [
             _STORE,
-            _in("query", "from", {"type": "string"}, "First key"),
-            _in("query", "to", {"type": "string"}, "Last key"),
-            _in("query", "prefix", {"type": "string"}, "What the key's bytes begin with"),
-            _in("query", "order", {"type": "string", "enum": ["ascending", "descending"]}, "Within a partition"),
-            _in("query", "limit", _LIMIT, "Rows in a page"),
-            _in("query", "cursor", {"type": "string"}, "What the page before has given"),
+            _param("query", "from", {"type": "string"}, "First key"),
+            _param("query", "to", {"type": "string"}, "Last key"),
+            _param("query", "prefix", {"type": "string"}, "What the key's bytes begin with"),
+            _param("query", "order", {"type": "string", "enum": ["ascending", "descending"]}, "Within a partition"),
+            _param("query", "limit", _LIMIT, "Rows in a page"),
+            _param("query", "cursor", {"type": "string"}, "What the page before has given"),
             *_TIMES,
             _PARTITION,
             *_BOUND,
@@ -105,9 +111,9 @@ _PATHS: dict[str, dict[str, Any]] = {
         "media": "text/event-stream",
         "parameters": [
             _STORE,
-            _in("query", "snapshot", {"type": "boolean"}, "All rows first, then changes, without a gap"),
-            _in("query", "last_event_id", {"type": "string"}, "The same as the header Last-Event-ID"),
-            _in("header", "Last-Event-ID", {"type": "string"}, "Go on behind this event"),
+            _param("query", "snapshot", {"type": "boolean"}, "All rows first, then changes, without a gap"),
+            _param("query", "last_event_id", {"type": "string"}, "The same as the header Last-Event-ID"),
+            _param("header", "Last-Event-ID", {"type": "string"}, "Go on behind this event"),
         ],
         "errors": ["400", "404", "410", "413"],
     },
@@ -118,26 +124,26 @@ _PATHS: dict[str, dict[str, Any]] = {
         "text": "Records of a topic",
         "schema": _OBJECT,
         "parameters": [
-            _in("path", "topic", _NAME, "Name of a topic"),
-            _in("query", "partition", {"type": "integer", "minimum": 0, "maximum": 1_000_000}, "A partition"),
-            _in("query", "offset", _TIME, "From this offset on"),
-            _in("query", "time_ms", _TIME, "From this time on"),
-            _in("query", "limit", _LIMIT, "Most records"),
-            _in("query", "key_serde", {"type": "string"}, "auto, string, json, long, …"),
-            _in("query", "value_serde", {"type": "string"}, "auto, string, json, long, …"),
+            _param("path", "topic", _NAME, "Name of a topic"),
+            _param("query", "partition", {"type": "integer", "minimum": 0, "maximum": 1_000_000}, "A partition"),
+            _param("query", "offset", _TIME, "From this offset on"),
+            _param("query", "time_ms", _TIME, "From this time on"),
+            _param("query", "limit", _LIMIT, "Most records"),
+            _param("query", "key_serde", {"type": "string"}, "auto, string, json, long, …"),
+            _param("query", "value_serde", {"type": "string"}, "auto, string, json, long, …"),
         ],
         "errors": ["400", "404", "410"],
     },
     "/console/api/letters": {
         "text": "Dead letters, with the reason of each",
         "schema": _OBJECT,
-        "parameters": [_in("query", "limit", _LIMIT, "Most letters")],
+        "parameters": [_param("query", "limit", _LIMIT, "Most letters")],
         "errors": ["400"],
     },
     "/console/api/late": {
         "text": "Late records that tasks have reported, and how many each node has dropped",
         "schema": _OBJECT,
-        "parameters": [_in("query", "limit", _LIMIT, "Most records")],
+        "parameters": [_param("query", "limit", _LIMIT, "Most records")],
         "errors": ["400"],
     },
     "/openapi.json": {"text": "This description", "schema": _OBJECT},

@@ -16,11 +16,11 @@ from headrace.errors import StreamsError
 from headrace.metrics.names import CLIENT, TOPIC, MetricName, Metrics
 from headrace.metrics.recording import BatchFigures
 from headrace.topics.log import TopicPartition
-from headrace.topology.queryable import topics_of_others
+from headrace.topology.queryable_stores import topics_of_others
 
-_BEAT = 1.0
+_INTERVAL_S = 1.0
 # Asking the log is a request to a broker on Kafka, so it is done less often.
-_BEATS_PER_LAG = 3
+_SAMPLES_PER_LAG = 3
 
 
 def _now_ms() -> int:
@@ -28,14 +28,14 @@ def _now_ms() -> int:
 
 
 class Recorder:
-    """Feeds the history of an application from a thread of its own; ``beat`` can be called instead, by a test."""
+    """Feeds the history of an application from a thread of its own; ``sample`` can be called instead, by a test."""
 
     def __init__(self, observed: MonitoredApplication, *, now_ms: Callable[[], int] = _now_ms) -> None:
         self._observed = observed
         self._now_ms = now_ms
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headrace-recorder", daemon=True)
-        self._beats = 0
+        self._samples = 0
         self._log_failure: tuple[int, str] | None = None
         self.history = History()
         self.rejected = DroppedRecords()
@@ -55,14 +55,14 @@ class Recorder:
         self.rejected.add(getattr(batch, "tasks", ()), now_ms)
 
     def _run(self) -> None:
-        while not self._stopping.wait(_BEAT):
-            self.beat()
+        while not self._stopping.wait(_INTERVAL_S):
+            self.sample()
 
-    def beat(self) -> None:
-        """Looks once."""
-        if self._beats % _BEATS_PER_LAG == 0:
+    def sample(self) -> None:
+        """Takes one sample."""
+        if self._samples % _SAMPLES_PER_LAG == 0:
             self._look_at_log()
-        self._beats += 1
+        self._samples += 1
         self.history.add_point(self._now_ms())
 
     def _look_at_log(self) -> None:
@@ -90,9 +90,9 @@ class Recorder:
 
     def stall(self) -> Stall | None:
         """Returns why nothing moves, or None."""
-        return find_stall(self._facts())
+        return find_stall(self._stall_inputs())
 
-    def _facts(self) -> StallInputs:
+    def _stall_inputs(self) -> StallInputs:
         observed, history = self._observed, self.history
         failures = observed.failures
         last_batch_ms = history.last_batch_ms
@@ -127,7 +127,7 @@ class Recorder:
         return Metrics(values, found.summary)
 
     def nodes(self) -> dict[str, dict[str, Any]]:
-        """Returns what is known of each node, as the console reads it."""
+        """Returns the metrics of each node, as the console reads them."""
         observed = self._observed
         return node_figures(observed.topology, observed.config.application_id, observed.metrics())
 

@@ -44,7 +44,7 @@ class Stall:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether all is well nevertheless: nothing is to be done, somebody wanted it so, or only some tasks wait."""
+        """Whether the lack of progress is intended: no input, a pause, or tasks that are restored."""
         return self.reason in ("no-input", "paused", "restoring")
 
 
@@ -67,7 +67,7 @@ def find_stall(facts: StallInputs) -> Stall | None:
     if facts.state != "RUNNING":
         waited_ms = facts.now_ms - facts.changed_ms
         if facts.state == "REBALANCING" and facts.last_batch_ms is not None:
-            stall = _idle(facts)
+            stall = _detect_idle(facts)
             if stall is not None and not stall.is_healthy:
                 return stall
             text = f"Some tasks are being restored, or move, since {waited_ms // 1000} s"
@@ -76,10 +76,10 @@ def find_stall(facts: StallInputs) -> Stall | None:
         return Stall(
             "starting", facts.changed_ms, f"Still starting after {waited_ms // 1000} s" if slow else "Starting"
         )
-    return _idle(facts)
+    return _detect_idle(facts)
 
 
-def _idle(facts: StallInputs) -> Stall | None:
+def _detect_idle(facts: StallInputs) -> Stall | None:
     since_ms = facts.changed_ms if facts.last_batch_ms is None else facts.last_batch_ms
     quiet_ms = facts.now_ms - since_ms
     if facts.lag and quiet_ms > _SLOW_BATCH_MS:

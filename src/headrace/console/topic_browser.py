@@ -22,7 +22,7 @@ SERDES: Mapping[str, Serde[Any]] = {
     "uuid": Serdes.uuid(),
     "bytes": Serdes.bytes(),
 }
-"""What a person may choose; ``auto`` is what is known about the topic."""
+"""Formats to choose from; ``auto`` takes the topology's serdes."""
 
 _MOST_BYTES = 4 * 1024 * 1024
 _LONGEST_TEXT = 20_000
@@ -30,14 +30,14 @@ _LONGEST_TEXT = 20_000
 
 # Any: of whatever type the records of a topic are.
 TopicSerdes = tuple[Serde[Any] | None, Serde[Any] | None]
-"""How keys and values are read; None: nobody says, so it is guessed."""
+"""Formats of keys and values; None: unknown, so they are guessed."""
 
 
 class KnownTopics(Protocol):
     """Roles and serdes of topics, as an application or a catalogue knows them."""
 
     def role(self, topic: str) -> str:
-        """Returns what a topic is to those who are looked at."""
+        """Returns the role of a topic."""
         ...
 
     def serdes(self, topic: str) -> TopicSerdes:
@@ -137,7 +137,7 @@ class Browser:
 
 
 class _Reader:
-    """Reads keys or values; what cannot be read is told beside the others."""
+    """Reads keys or values; an unreadable one gets an error beside the others."""
 
     def __init__(self, serde: Serde[Any] | None, topic: str, *, is_key: bool) -> None:
         several = [serde] if serde is not None else [SERDES["json"], SERDES["string"], SERDES["bytes"]]

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.http.errors import explained
 from headrace.topics.log import TopicLog
-from headrace.topology.queryable import topics_of_others
+from headrace.topology.queryable_stores import topics_of_others
 from headrace.topology.topology import Topology
 
 

@@ -7,7 +7,7 @@ from headrace.console.topic_browser import TopicSerdes
 from headrace.serdes.base import resolved
 from headrace.state.stores.suppliers import WindowSupplier
 from headrace.topology.nodes import SinkNode
-from headrace.topology.queryable import changelogs_of
+from headrace.topology.queryable_stores import changelogs_of
 from headrace.topology.topology import Topology
 from headrace.views.viewed_stores import viewed_stores
 

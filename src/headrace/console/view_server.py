@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class NodeInstance:
-    """A process that keeps views, as those see it who ask; see ``Instance``."""
+    """A process that keeps views, as the HTTP routes see it; see ``Instance``."""
 
     def __init__(self, node: ViewNode) -> None:
         self._node = node

@@ -19,7 +19,7 @@ from headrace.dsl.materialized import Materialized
 from headrace.dsl.options import Consumed
 from headrace.dsl.rewrites import rewrite
 from headrace.dsl.stores import StoreSpec, check_lasting, key_value_store
-from headrace.dsl.write import write
+from headrace.dsl.topology_writer import write
 from headrace.errors import TopologyError, describe_value
 from headrace.state import StoreBuilder
 from headrace.topology import Topology

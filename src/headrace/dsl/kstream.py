@@ -383,7 +383,7 @@ class KStream(Handle[K, V]):
         )
         content |= {"partitioner": option.partitioner, "partitions": option.partitions}
         node = self._draft.repartition(self._node, content, mergeable=False)
-        return self._repartitioned(node, content)
+        return self._repartition(node, content)
 
     def to(self, topic: str | Callable[..., str], produced: Produced[K, V] | None = None) -> None:
         """Writes the stream to a topic; a function ``(key, value, context)`` chooses one per record.
@@ -516,7 +516,7 @@ class KStream(Handle[K, V]):
             message = f"{where}: within must be longer than 0; found {within}"
             raise TopologyError(message)
         node_name = self._draft.names.named(name, "KSTREAM-DISTINCT-")
-        stream = self if not self._key_changed else self._moved(node_name, named_by_user=name is not None)
+        stream = self if not self._key_changed else self._move(node_name, named_by_user=name is not None)
         store = distinct_store(f"{node_name}-store", within_ms, stream._key_serde if by is None else Serdes.bytes())
         if name is None:
             self._draft.generated_store(store)
@@ -526,7 +526,7 @@ class KStream(Handle[K, V]):
         )
         return replace(stream, _node=node, _name=node_name)
 
-    def _moved(self, base: str, *, named_by_user: bool) -> KStream[K, V]:
+    def _move(self, base: str, *, named_by_user: bool) -> KStream[K, V]:
         """Returns the stream, whose key has changed, partitioned by its key."""
         content = self._draft.repartition_content(
             base,
@@ -535,7 +535,7 @@ class KStream(Handle[K, V]):
             named_by_user=named_by_user,
             serdes_from="Repartitioned({}_serde=…) before it",
         )
-        return self._repartitioned(self._draft.repartition(self._node, content), content)
+        return self._repartition(self._draft.repartition(self._node, content), content)
 
     def group_by_key(self, grouped: Grouped[K, V] | None = None) -> KGroupedStream[K, V]:
         """Groups the records by their key, to be aggregated.
@@ -714,7 +714,7 @@ class KStream(Handle[K, V]):
         node = self._draft.add(Process, node_name, (self._node,), operation=operation, uses=stores)
         return replace(self, _node=node, _name=node_name)
 
-    def _repartitioned(self, node: NodeId, content: dict[str, Any]) -> KStream[K, V]:
+    def _repartition(self, node: NodeId, content: dict[str, Any]) -> KStream[K, V]:
         return replace(
             self,
             _node=node,

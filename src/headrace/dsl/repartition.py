@@ -33,4 +33,4 @@ def repartition_for_join(
     if slot not in draft.shared_repartitions or stream._name != base:
         draft.shared_repartitions[slot] = draft.repartition(stream._node, content)
     node = draft.shared_repartitions[slot]
-    return replace(stream._repartitioned(node, content), _sources=frozenset((draft.nodes[node].name,)))
+    return replace(stream._repartition(node, content), _sources=frozenset((draft.nodes[node].name,)))

@@ -94,7 +94,7 @@ def _foreign(value: Any) -> Any:
         except UnicodeDecodeError:
             return b64encode(data).decode()
     for formatter in FORMATTERS:
-        shown = _formatted(formatter, value)
+        shown = _apply_formatter(formatter, value)
         if shown is not NotImplemented and shown is not value:
             return shown
     if isinstance(value, Windowed):
@@ -122,7 +122,7 @@ def _foreign(value: Any) -> Any:
     return named(value)
 
 
-def _formatted(formatter: Formatter, value: Any) -> Any:
+def _apply_formatter(formatter: Formatter, value: Any) -> Any:
     try:
         return formatter(value)
     except Exception:

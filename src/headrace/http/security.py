@@ -72,7 +72,7 @@ class Security:
         if refusal is not None:
             await self._refuse(scope, receive, send, *refusal)
             return
-        await self._app(scope, self._limited(receive), _with_headers(send))
+        await self._app(scope, self._limit_body(receive), _with_headers(send))
 
     def _refusal(self, scope: Scope) -> tuple[int, str, str] | None:
         headers = Headers(scope=scope)
@@ -136,7 +136,7 @@ class Security:
             response.headers.append("WWW-Authenticate", "Bearer")
         await response(scope, receive, send)
 
-    def _limited(self, receive: Receive) -> Receive:
+    def _limit_body(self, receive: Receive) -> Receive:
         """A body without a length is counted while it comes."""
         taken = 0
 

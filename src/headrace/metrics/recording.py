@@ -211,14 +211,14 @@ class Recording:
             self._count("records-produced", TOPIC, (*tags, ("topic-name", topic)), records, now)
         for name, records in task.nodes.items():
             what, _, where = name.partition("/")
-            if what == "letters":
-                self._add_letters(records, now)
+            if what == "dead-letters":
+                self._add_dead_letters(records, now)
             else:
                 self._count(_AT_NODES.get(what, what), NODE, (*tags, ("processor-node-id", where)), records, now)
         for name, measure in task.measures.items():
             self._add_measure(name, measure, tags, now)
 
-    def _add_letters(self, records: int, now: float) -> None:
+    def _add_dead_letters(self, records: int, now: float) -> None:
         self._totals["dead-letters-total"] = self._totals.get("dead-letters-total", 0) + records
         self._count("dead-letters", THREAD, self._thread, records, now)
 

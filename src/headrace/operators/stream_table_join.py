@@ -1,6 +1,7 @@
-"""Joins of a stream with a table: only the stream's records make results, the table's changes are silent.
+"""Inner join and left join of a stream with a table: only the stream's records make results.
 
-The joins look alike on purpose: each calls its own look-up and joiner directly, without another function per record.
+The table's changes are silent. The joins look alike on purpose: each calls its own look-up and joiner directly, without
+another function per record.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from headrace.serdes import Serde
 from headrace.topics.log import Headers
 
 if TYPE_CHECKING:
-    from headrace.runtime.lower import Lowering
+    from headrace.runtime.lowering import Lowering
 
 
 class NodeContext:

@@ -159,11 +159,11 @@ class ErrorHandling:
     def _resumes(self, response: Response, node: str) -> bool:
         self._state.count_at("errors", node)
         resumes = response.result is Result.RESUME
-        # What stops the task takes its outputs with it, but not the letters that tell why.
-        collector = self._state.collector if resumes else self._state.last_letters
-        for letter in response.dead_letters:
-            self._state.count_at("letters", letter.topic)
-            collector.add(letter.topic, (None, letter.timestamp_ms, letter.key, letter.value, tuple(letter.headers)))
+        # What stops the task takes its outputs with it, but not the dead letters that tell why.
+        collector = self._state.collector if resumes else self._state.last_dead_letters
+        for dead in response.dead_letters:
+            self._state.count_at("dead-letters", dead.topic)
+            collector.add(dead.topic, (None, dead.timestamp_ms, dead.key, dead.value, tuple(dead.headers)))
         if resumes:
             self._state.drop()
         return resumes

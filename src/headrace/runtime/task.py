@@ -14,7 +14,7 @@ from headrace.errors import ProcessorStateError, SerializationError, StreamsErro
 from headrace.operators.base import Edge
 from headrace.runtime.debug_metrics import count_hits
 from headrace.runtime.error_handling import ErrorHandling
-from headrace.runtime.lower import AnyNode, Lowering
+from headrace.runtime.lowering import AnyNode, Lowering
 from headrace.runtime.merging import merge_by_time
 from headrace.runtime.punctuation import NEVER
 from headrace.runtime.queues import RecordQueue
@@ -335,7 +335,7 @@ class Task:
 
     def take_failure_dead_letters(self) -> list[tuple[str, list[Output]]]:
         """Takes away the dead letters of the failure that stopped the task: the only output of it that counts."""
-        return self.state.last_letters.drain()
+        return self.state.last_dead_letters.drain()
 
     def engines(self) -> Mapping[str, OverlayEngine]:
         """Returns the engines of the stores by name: their changes are the task's changes of state."""

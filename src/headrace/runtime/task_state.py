@@ -12,11 +12,11 @@ from headrace.handlers import LateRecord
 from headrace.operators.base import DECIDED, Cell
 from headrace.processor import PunctuationType
 from headrace.record import Headers as UserHeaders
-from headrace.runtime.expiring import Expiries
 from headrace.runtime.late_samples import LateSamples
 from headrace.runtime.measures import Measure, Readings
 from headrace.runtime.output_collector import Collector
 from headrace.runtime.punctuation import PunctuationQueue, Schedule, first_deadline
+from headrace.runtime.row_expiry import Expiries
 from headrace.runtime.waiting_calls import WaitingCalls
 from headrace.state import StoreBuilder
 from headrace.state.engines.overlay import OverlayEngine
@@ -73,7 +73,7 @@ class TaskState:
         "faults",
         "has_processors",
         "hit_ratios",
-        "last_letters",
+        "last_dead_letters",
         "late_records",
         "late_samples",
         "lateness",
@@ -119,7 +119,7 @@ class TaskState:
         self.partitions_of = host.partitions_of
         self.topic_name = host.topic_name
         self.collector = Collector()
-        self.last_letters = Collector()
+        self.last_dead_letters = Collector()
         """Dead letters of the failure that stops the task."""
         self.cells: dict[str, Cell] = {}
         self.remembered = remembered

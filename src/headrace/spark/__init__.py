@@ -2,7 +2,7 @@
 
 | module | what it is about |
 |---|---|
-| `engine` | the engine of an application, with a Spark context of its own, or one that many share |
+| `spark_engine` | the engine of an application, with a Spark context of its own, or one that many share |
 | `executor`, `jobs`, `level` | a job per tick: its stages, what passes between them, the tasks of a slot |
 | `payload`, `shipping`, `failures` | how applications get to the workers, and errors back |
 | `affinity` | slots run in the process that has their tasks open |

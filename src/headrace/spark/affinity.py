@@ -105,7 +105,7 @@ class WorkServer:
         self._asker = threading.local()
         self._listening, path = _listen(directory)
         self.address = str(path)
-        """For ``hand_over`` and notes; new for every server, so that a stale note leads to nobody."""
+        """Address for ``hand_over`` and notes; new for every server, so that a stale note leads nowhere."""
         threading.Thread(target=self._accept, name="headrace-work-server", daemon=True).start()
 
     def check(self) -> None:
@@ -114,7 +114,7 @@ class WorkServer:
         To be called before anything of a piece of work becomes visible to others.
         """
         asker: socket.socket | None = getattr(self._asker, "socket", None)
-        if asker is not None and _has_gone(asker):
+        if asker is not None and _is_disconnected(asker):
             message = "the process that has handed this work over is gone, so nobody waits for its result"
             raise ProcessorStateError(message)
 
@@ -151,7 +151,7 @@ class WorkServer:
                     _send(asker, _Kind.BUSY)
                     return
                 try:
-                    kind, answer = self._do(asker, key)
+                    kind, answer = self._run_work(asker, key)
                 finally:
                     # Before the answer: who gets it may ask again at once.
                     self._busy.release()
@@ -159,14 +159,14 @@ class WorkServer:
             except (OSError, ValueError) as error:
                 logger.debug("work was not handed over: %s", error)
 
-    def _do(self, asker: socket.socket, key: str) -> tuple[_Kind, bytes]:
+    def _run_work(self, asker: socket.socket, key: str) -> tuple[_Kind, bytes]:
         if not self._knows(key):
             return _Kind.REFUSED, b""
         _send(asker, _Kind.ACCEPTED)
         work = _receive(asker, _Kind.WORK)
         asker.settimeout(None)
         over = threading.Event()
-        _put_off_the_end()
+        _postpone_exit()
         watch = threading.Thread(target=_watch, args=(asker, over), name="headrace-work-watch", daemon=True)
         watch.start()
         self._asker.socket = asker
@@ -192,7 +192,7 @@ def work_directory(of_driver: Path) -> Path:
 
 
 def hand_over(address: str, key: str, work: bytes, *, patience_s: float = 0.0) -> bytes | None:
-    """Has work done by the process at an address, and returns its result; None if nobody there takes it.
+    """Hands work to the process at an address, and returns its result; None if no process takes it.
 
     One that is busy is asked again for as long as ``patience_s``.
 
@@ -230,7 +230,7 @@ def is_served(address: str) -> bool:
 
 
 def write_note(directory: Path, key: str, address: str) -> None:
-    """Notes who has what ``key`` stands for, instead of who had it before.
+    """Notes the owner of ``key``, replacing the former one.
 
     A key is the same in all runs of an application, so that there are not more and more notes.
     """
@@ -345,7 +345,7 @@ def _peer_user(connected: socket.socket) -> int:
     return int(user)
 
 
-def _has_gone(asker: socket.socket) -> bool:
+def _is_disconnected(asker: socket.socket) -> bool:
     try:
         return asker.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
@@ -355,18 +355,18 @@ def _has_gone(asker: socket.socket) -> bool:
 
 
 def _watch(asker: socket.socket, over: threading.Event) -> None:
-    """Ends this process if work hangs that nobody waits for: Spark has ended the asker, and means this one."""
+    """Ends this process if its work hangs after Spark has ended the process that asked for it."""
     gone_since: float | None = None
     while not over.wait(_LOOK_S):
-        _put_off_the_end()
-        if not _has_gone(asker):
+        _postpone_exit()
+        if not _is_disconnected(asker):
             continue
         gone_since = gone_since or time.monotonic()
         if time.monotonic() - gone_since > _PATIENCE_S:
             os._exit(1)
 
 
-def _put_off_the_end() -> None:
+def _postpone_exit() -> None:
     """Lets this process end later, unless this is called again: by a thread, so by a function that lets others run.
 
     The clock that is set here needs nothing of the interpreter, which such a function would not give back.
@@ -396,7 +396,7 @@ def _receive(of: socket.socket, kind: _Kind, longest: int = _LONGEST_MESSAGE) ->
 def _receive_any(of: socket.socket, longest: int = _LONGEST_MESSAGE) -> tuple[_Kind, bytes]:
     mark, kind, length = _HEADER.unpack(_receive_exactly(of, _HEADER.size))
     if mark != _MARK or kind > max(_Kind) or length > longest:
-        message = "the other side is something else"
+        message = "the process at the other end of the socket speaks another protocol"
         raise ConnectionError(message)
     return _Kind(kind), bytes(_receive_exactly(of, length))
 

@@ -92,7 +92,7 @@ def assign(
     if not executors:
         return Assignment()
     copies = _Copies(last, lags, frozenset(stateful), rules.acceptable_lag)
-    placed = _placed(last, executors, copies)
+    placed = _place_slots(last, executors, copies)
     active, waiting = dict(placed), dict[int, LiveExecutor]()
     for slot, destination in _moves(placed, executors, copies):
         if copies.is_caught_up(slot, destination.host):
@@ -125,7 +125,7 @@ class _Copies:
         return self.lag(slot, host) <= self.acceptable_lag
 
 
-def _placed(
+def _place_slots(
     last: Mapping[int, LiveExecutor], executors: Collection[LiveExecutor], copies: _Copies
 ) -> dict[int, LiveExecutor]:
     """Leaves slots where they are; those of executors that are gone go to the copy that lacks least."""
@@ -163,7 +163,7 @@ def _moves(
 
 
 def _shares(count: int, executors: Collection[LiveExecutor], loads: Mapping[str, int]) -> dict[str, int]:
-    """Returns how many slots each executor should have, by its cores; what is left over stays where it is."""
+    """Returns how many slots each executor should have, in proportion to its cores; a remainder stays where it is."""
     shares = dict.fromkeys((executor.id for executor in executors), 0)
     for _ in range(count):
         least = min(

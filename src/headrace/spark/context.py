@@ -206,7 +206,7 @@ def open_context(
     for name, value in _FORCED.items():
         if own_settings(config).get(name, value) != value:
             logger.warning("%s is always %s: what two attempts do at once is done once anyway", name, value)
-    with _lock, _undisturbed():
+    with _lock, _restore_process_settings():
         forget_dead_jvm()
         context = SparkContext._active_spark_context
         if context is None or context._jsc is None:
@@ -297,7 +297,7 @@ def _clear(directory: Path) -> None:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _restore_process_settings() -> Iterator[None]:
     """Undoes what making a SparkContext changes in this process: the handler of SIGINT, the import path."""
     path = list(sys.path)
     main = threading.current_thread() is threading.main_thread()

@@ -56,7 +56,7 @@ class SparkExecutor:
         # Any: pyspark's Broadcast is generic in what it carries.
         self._payloads: dict[str, Any] = {}
         self._generation = 0
-        """Grows whenever there are other applications: jobs carry what is known of them."""
+        """Version of the set of applications: jobs for an older version are not used again."""
         self._idle: dict[tuple[int, int, int], list[StagedJob]] = {}
         """Jobs that can be run again, by generation, depth and slots."""
         self._running: list[tuple[StagedJob, frozenset[str]]] = []
@@ -103,9 +103,9 @@ class SparkExecutor:
         }
         try:
             with self._job(depth, frozenset(plans)) as (job, count):
-                packed = job.run(properties, _described(plans), self._placement.preferred(count))
+                packed = job.run(properties, _describe_job(plans), self._placement.preferred(count))
         except Exception as error:
-            raise self._explained(error) from error
+            raise self._explain_error(error) from error
         rows = [row for data in packed for row in unpack_rows(data)]
         if not apart:
             self._note_locations(rows)
@@ -124,13 +124,13 @@ class SparkExecutor:
             with self._job(1, frozenset()) as (job, _):
                 job.run({PLANS_PROPERTY: "[]", APART_PROPERTY: ""}, "warm-up")
         except Exception as error:
-            raise self._explained(error) from error
+            raise self._explain_error(error) from error
 
     @contextmanager
     def _job(self, depth: int, keys: frozenset[str]) -> Iterator[tuple[StagedJob, int]]:
         """Gives a job of so many levels, and how many slots it has; one that runs is nobody else's."""
         with self._lock:
-            count = slots(self._config, self._widest())
+            count = slots(self._config, self._largest_level())
             shape = (self._generation, depth, count)
             idle = self._idle.get(shape)
             job = idle.pop() if idle else self._make_job(depth, count)
@@ -148,7 +148,7 @@ class SparkExecutor:
         levels = [Level(level, depth, count, str(self._affinity), payloads) for level in range(depth)]
         return StagedJob(self._context, levels, count)
 
-    def _widest(self) -> int:
+    def _largest_level(self) -> int:
         """Returns how many tasks the largest level of any application has."""
         widest = 1
         for application in self._applications.values():
@@ -160,7 +160,7 @@ class SparkExecutor:
 
     def _demand(self) -> Demand:
         with self._lock:
-            count = slots(self._config, self._widest())
+            count = slots(self._config, self._largest_level())
             stateful: set[int] = set()
             replicas = 0
             for application in self._applications.values():
@@ -190,7 +190,7 @@ class SparkExecutor:
             message = f"Spark could not run the standby job: {reason(error)}"
             raise StreamsError(message) from error
 
-    def _explained(self, error: BaseException) -> StreamsError:
+    def _explain_error(self, error: BaseException) -> StreamsError:
         code = jvm_exit_code(error)
         said = reason(error) if code is None else f"its Java process has ended, with exit code {code}"
         return StreamsError(f"Spark could not run a micro-batch: {said}; more is in '{self._directory / 'spark.log'}'")
@@ -201,7 +201,7 @@ class SparkExecutor:
             self._moves.add(moved, self._applications)
             if not self._moves:
                 return {}
-            count = slots(self._config, self._widest())
+            count = slots(self._config, self._largest_level())
             return {
                 key: self._moves.take(
                     key, (*plan.ranges, *plan.due), slots_of(key, self._applications[key].layout, count)
@@ -234,7 +234,7 @@ def _outcomes(plans: Mapping[str, Plan], rows: Sequence[Row]) -> dict[str, Outco
     return {key: Outcome(reports[key], failures.get(key)) for key in plans}
 
 
-def _described(plans: Mapping[str, Plan]) -> str:
+def _describe_job(plans: Mapping[str, Plan]) -> str:
     if len(plans) > 1:
         return f"{len(plans)} applications, {sum(plan.records for plan in plans.values())} records"
     return ", ".join(f"{key}: batch {plan.batch_id}, {plan.records} records" for key, plan in plans.items())

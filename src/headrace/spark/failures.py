@@ -37,11 +37,11 @@ class Failure:
         ValueError('no JSON')
         """
         cause = error.__cause__
-        packed = None if cause is None else _packed(cause)
+        packed = None if cause is None else _pack_error(cause)
         raised = "".join(traceback.format_tb((cause or error).__traceback__)).rstrip()
         if cause is not None and packed is None:
             raised += f"\n{type(cause).__name__}: {cause}"
-        return cls(_packed(error) or pickle.dumps(StreamsError(str(error))), packed, raised)
+        return cls(_pack_error(error) or pickle.dumps(StreamsError(str(error))), packed, raised)
 
     def restored(self) -> StreamsError:
         """Returns the error with its cause; a note says where on the worker it was raised."""
@@ -55,7 +55,7 @@ class Failure:
         return error
 
 
-def _packed(error: BaseException) -> bytes | None:
+def _pack_error(error: BaseException) -> bytes | None:
     """Returns an error as bytes, or None if it is of a class that cannot be brought back."""
     try:
         data = pack(error)
@@ -76,13 +76,13 @@ def reason(error: BaseException) -> str:
     'Lost task 0.3: crashed'
     """
     text = str(error)
-    said = _said(text) or type(error).__name__
+    said = _error_line(text) or type(error).__name__
     if any(full in text for full in _FULL):
         return f"{said}; make room on the disk, or raise the limit, and start again"
     return said
 
 
-def _said(text: str) -> str:
+def _error_line(text: str) -> str:
     _, found, trace = text.rpartition(_TRACEBACK)
     if found:
         lines = trace.partition("\n\tat ")[0].splitlines()

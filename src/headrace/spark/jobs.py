@@ -39,7 +39,7 @@ class Sent(NamedTuple):
 
 
 StageFunction = Callable[[int, list[bytes]], Iterable[Sent]]
-"""Takes the number of the slot and what was sent to it, by the sender's stage and slot."""
+"""Called with the slot's number and the data sent to it, ordered by the sender's stage and slot."""
 Locations: TypeAlias = tuple[tuple[str, ...], ...]
 """What each slot prefers."""
 
@@ -100,20 +100,20 @@ class StagedJob:
             arrived = self._python_rdd.valueOfPair(pairs)
             if self._located is not None:
                 arrived = self._located.zip(arrived)
-            last = self._staged(arrived.rdd(), wrapped)
+            last = self._stage_tasks(arrived.rdd(), wrapped)
         try:
-            records = self._collected(last)
+            records = self._collect_rows(last)
         finally:
             # Else their files stay until the JVM happens to collect what has made them.
             for pairs in shuffled:
                 self._cleaner.doCleanupShuffle(pairs.rdd().dependencies().head().shuffleId(), False)  # noqa: FBT003
-        return [sent.data for sent in _received(records, self._slots)]
+        return [sent.data for sent in _read_sent(records, self._slots)]
 
-    def _staged(self, source: Any, wrapped: Any) -> Any:
+    def _stage_tasks(self, source: Any, wrapped: Any) -> Any:
         """Returns a stage that reads from an RDD, as an RDD of Java's."""
         return self._python_rdd(source, wrapped, False, False).asJavaRDD()  # noqa: FBT003 - Java has no keywords
 
-    def _collected(self, rdd: Any) -> list[bytes]:
+    def _collect_rows(self, rdd: Any) -> list[bytes]:
         """Runs a job.
 
         Not by ``collect``: for each job that reads the byte code of Spark's largest classes three times, to find out
@@ -141,7 +141,7 @@ class StagedJob:
     def _locate(self, locations: Locations) -> None:
         if locations == self._locations:
             return
-        self._first = self._staged(self._source(1, locations), self._wrapped[0])
+        self._first = self._stage_tasks(self._source(1, locations), self._wrapped[0])
         self._located = self._source(self._slots, locations).toJavaRDD() if any(locations) and self._depth > 1 else None
         self._locations = locations
 
@@ -164,7 +164,7 @@ class StagedJob:
 
 
 class _Stage:
-    """A stage on a worker: calls its function, and passes on what is not for it."""
+    """A stage on a worker: calls its function, and passes on data for later stages."""
 
     def __init__(self, function: StageFunction, stage: int, slots: int, depth: int) -> None:
         self._function = function
@@ -176,7 +176,7 @@ class _Stage:
         own: list[bytes] = []
         passing: dict[int, list[bytes]] = {}
         # To its end: a worker that leaves something unread is not used again.
-        for sent in _received(list(records), self._slots if self._stage else 0):
+        for sent in _read_sent(list(records), self._slots if self._stage else 0):
             if sent.stage == self._stage:
                 own.append(sent.data)
             else:
@@ -199,8 +199,8 @@ def _pack(sent: Sent, parts: dict[int, list[bytes]]) -> None:
     parts.setdefault(sent.slot, []).extend((_HEADER.pack(sent.stage, sent.slot, len(sent.data)), sent.data))
 
 
-def _received(records: Iterable[bytes], slots: int) -> list[Sent]:
-    """Returns what was sent, by the sender's slot; raises if one of so many slots is missing."""
+def _read_sent(records: Iterable[bytes], slots: int) -> list[Sent]:
+    """Returns the data sent, by the sender's slot; raises if a slot is missing."""
     by_sender = {_SENDER.unpack_from(record)[0]: record for record in records if record}
     if len(by_sender) != slots:
         missing = sorted(set(range(slots)) - by_sender.keys())
@@ -208,10 +208,10 @@ def _received(records: Iterable[bytes], slots: int) -> list[Sent]:
             f"of {slots} slots nothing has come from {missing}: an executor is gone, and Spark runs this part again"
         )
         raise ConnectionError(message)
-    return [sent for sender in sorted(by_sender) for sent in _unpacked(by_sender[sender])]
+    return [sent for sender in sorted(by_sender) for sent in _unpack_record(by_sender[sender])]
 
 
-def _unpacked(record: bytes) -> Iterator[Sent]:
+def _unpack_record(record: bytes) -> Iterator[Sent]:
     place = _SENDER.size
     while place < len(record):
         stage, slot, length = _HEADER.unpack_from(record, place)

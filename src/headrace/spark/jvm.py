@@ -190,14 +190,14 @@ class _OnlyWithNumpy:
         return self._converter.convert(what, gateway_client)
 
 
-def _spare_numpy() -> None:
+def _defer_numpy_import() -> None:
     for place, converter in enumerate(INPUT_CONVERTER):
         if type(converter).__name__ in ("NumpyScalarConverter", "NumpyArrayConverter"):
             INPUT_CONVERTER[place] = _OnlyWithNumpy(converter)
 
 
 def _gateway(conf: SparkConf, popen: dict[str, object]) -> JavaGateway | None:
-    _spare_numpy()
+    _defer_numpy_import()
     with warnings.catch_warnings():
         # A launch that fails leaves a pipe open, which is found when its exception is gone, here.
         warnings.simplefilter("ignore", ResourceWarning)

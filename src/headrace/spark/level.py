@@ -36,7 +36,7 @@ from headrace.topics.journal import EdgeBlob
 PLANS_PROPERTY = "headrace.plans"
 """Local property of the job in which workers find the plans of its applications."""
 _STANDBY_PATIENCE_S = 0.1
-"""For other work of a process: who waits longer holds up a core, and standby copies are looked at again soon."""
+"""Patience with other work of a process: waiting longer would hold a core; standby copies are checked again."""
 APART_PROPERTY = "headrace.apart"
 """Local property of a job that leaves the processes of others alone: whose job it is, or nothing."""
 _BUSY_S = 10.0
@@ -46,7 +46,7 @@ _UNKNOWN = b"unknown application"
 
 
 class Failed(NamedTuple):
-    """Says that a task of an application has failed; the driver is told why."""
+    """Marks an application as failed, for slots of later levels; the driver gets the reason."""
 
     failure: Failure | None
 
@@ -206,7 +206,7 @@ class Worker:
 
     def run_here(self, work: SlotWork, payloads: Mapping[str, Any]) -> list[Sent]:
         with self._busy:
-            self._open_all([planned.digest for planned in self._planned(work.plans)], payloads)
+            self._open_all([planned.digest for planned in self._read_plans(work.plans)], payloads)
             self._opened |= {work.key: work.slot, standby_key(work.slot): None}
             return self._run(work)
 
@@ -241,7 +241,7 @@ class Worker:
             if digest not in self._runners:
                 self._open(digest, payload)
         is_slot = isinstance(work, SlotWork)
-        digests = [planned.digest for planned in self._planned(work.plans)] if is_slot else work.digests
+        digests = [planned.digest for planned in self._read_plans(work.plans)] if is_slot else work.digests
         if not self._runners.keys() >= set(digests):
             message = "an application is not known here"
             raise WorkFailedError(message, _UNKNOWN)
@@ -255,7 +255,7 @@ class Worker:
                 if digest in work.digests:
                     lags.append(runner.follow(place))
                 else:
-                    runner.let_go(place)
+                    runner.close_task(place)
         known = [lag for lag in lags if lag is not None]
         return max(known) if len(known) == len(lags) else None
 
@@ -281,7 +281,7 @@ class Worker:
         slots = self._slots_of(digest, self._count)
         return [place for place in self._runners[digest][0].layout.tasks if slots[place.name] == slot]
 
-    def _planned(self, text: str) -> list[PlanMessage]:
+    def _read_plans(self, text: str) -> list[PlanMessage]:
         if self._plans[0] != text:
             self._plans = text, msgspec.json.decode(text, type=list[PlanMessage])
         return self._plans[1]
@@ -307,7 +307,7 @@ class Worker:
         location = executor_location()
         if location is not None:
             told.append(("", SlotLocation(work.slot, location)))
-        for planned in self._planned(work.plans):
+        for planned in self._read_plans(work.plans):
             runner, places = self._runners[planned.digest][1], self._places(planned.digest, work.slot)
             for place in places:
                 if place.level != work.level or planned.key in failed:

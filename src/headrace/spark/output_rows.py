@@ -82,7 +82,7 @@ def _column_type(serde: Serde[Any]) -> DataType:
 
 
 def _decoder(serde: Serde[Any], kind: DataType) -> Serde[Any] | None:
-    """Returns the serde that has to read what is not in the column as it is."""
+    """Returns the serde for a column that does not hold raw bytes."""
     is_text = isinstance(serde, JsonSerde) and isinstance(kind, StringType)
     return None if is_text or isinstance(kind, BinaryType) else serde
 

@@ -76,8 +76,8 @@ class Placement:
         self._moves: dict[int, str] = {}
         """Slots that were said to move, and to which executor."""
         self._assigned_at = 0.0
-        self._told: Orders = {}
-        """What hosts have been told; they are told again when it is time to ask."""
+        self._sent_orders: Orders = {}
+        """The orders that hosts have got; they are sent again at the next probe."""
         self._ask_at = 0.0
         self._pause_s = _LOOK_S
         self._over = threading.Event()
@@ -155,13 +155,13 @@ class Placement:
                 self._lags.clear()
                 self._last = {slot: executor for slot, executor in self._last.items() if slot < demand.slots}
             if executors != self._executors or demand != self._demanded:
-                self._executors, self._demanded, self._told = executors, demand, {}
+                self._executors, self._demanded, self._sent_orders = executors, demand, {}
                 self._assign()
             elif self._assignment.active.keys() != self._last.keys():
                 self._assign()
-            orders = self._orders()
+            orders = self._standby_orders()
             is_probing = self._is_probing_due()
-            if orders == self._told and not is_probing and not (orders and self._clock() >= self._ask_at):
+            if orders == self._sent_orders and not is_probing and not (orders and self._clock() >= self._ask_at):
                 return
             hosts: dict[str, list[str]] = {}
             for executor in sorted(self._executors):
@@ -193,7 +193,7 @@ class Placement:
             if before.warmups.get(slot) != host:
                 logger.info("slot %d warms up on %s", slot, host)
 
-    def _orders(self) -> Orders:
+    def _standby_orders(self) -> Orders:
         """Returns what each host is to keep of slots that run elsewhere, and to close."""
         active = self._assignment.active
         orders: dict[str, dict[int, int | None]] = {
@@ -218,7 +218,7 @@ class Placement:
                 self._caught_up.add((slot, host))
             self._held.setdefault(host, set()).add(slot)
             self._lags[slot, host] = lag
-        self._told = self._orders()
+        self._sent_orders = self._standby_orders()
         copies = [(slot, host) for host, ranks in orders.items() for slot in ranks]
         if all(copy in answers and answers[copy] <= acceptable_lag for copy in copies):
             self._ask_at, self._pause_s = self._clock() + _ASK_S, _LOOK_S

@@ -34,7 +34,7 @@ class _Pickler(cloudpickle.Pickler):
             content = reduced[2][0]
             content.pop(CACHE, None)
             if "__annotations__" in content:
-                content["__annotations__"] = _resolved(obj, content["__annotations__"])
+                content["__annotations__"] = _resolve_annotations(obj, content["__annotations__"])
         return reduced
 
 
@@ -52,7 +52,7 @@ def check_shippable(topology: Topology, config: StreamsConfig) -> None:
         return
     for where, thing in _parts(topology, config):
         if _failure(thing) is not None:
-            raise _explained(where, thing) from failure
+            raise _explain_unpicklable(where, thing) from failure
     message = f"the topology cannot be sent to the workers: {failure}; make what its functions need inside of them"
     raise TopologyError(message) from failure
 
@@ -84,11 +84,11 @@ def _parts(topology: Topology, config: StreamsConfig) -> Iterator[tuple[str, obj
         yield f"setting '{field.name}'", getattr(config, field.name)
 
 
-def _explained(where: str, thing: object) -> TopologyError:
+def _explain_unpicklable(where: str, thing: object) -> TopologyError:
     while isinstance(thing, tuple | WithKey):
         inside = thing if isinstance(thing, tuple) else (thing.function,)
         thing = next(each for each in inside if _failure(each) is not None)
-    path, culprit = _culprit(thing)
+    path, culprit = _find_unpicklable(thing)
     what = f"the function {describe_function(thing)}" if callable(thing) else f"a {_type(thing)}"
     if not path:
         reason = f"a {_type(culprit)} belongs to this process"
@@ -103,12 +103,12 @@ def _explained(where: str, thing: object) -> TopologyError:
     return TopologyError(message)
 
 
-def _culprit(thing: object) -> tuple[list[str], object]:
+def _find_unpicklable(thing: object) -> tuple[list[str], object]:
     """Returns the innermost object that cannot be pickled, and the way to it."""
     path: list[str] = []
     seen = {id(thing)}
     while len(path) < _DEEPEST:
-        for step, inner in _inside(thing):
+        for step, inner in _pickled_parts(thing):
             if id(inner) not in seen and _failure(inner) is not None:
                 path.append(step)
                 seen.add(id(inner))
@@ -119,8 +119,8 @@ def _culprit(thing: object) -> tuple[list[str], object]:
     return path, thing
 
 
-def _inside(thing: Any) -> Iterator[tuple[str, object]]:
-    """Yields what is pickled with an object, each with words for how it gets there."""
+def _pickled_parts(thing: Any) -> Iterator[tuple[str, object]]:
+    """Yields the objects that are pickled with an object, each with a description of the path to it."""
     if isinstance(thing, FunctionType):
         cells = zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)
         for name, cell in cells:
@@ -187,7 +187,7 @@ def _is_importable(cls: type) -> bool:
     return found is cls
 
 
-def _resolved(cls: type, annotations: dict[str, Any]) -> dict[str, Any]:
+def _resolve_annotations(cls: type, annotations: dict[str, Any]) -> dict[str, Any]:
     try:
         hints = get_type_hints(cls, include_extras=True)
     except Exception:

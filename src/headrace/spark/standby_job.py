@@ -93,10 +93,10 @@ class _StandbyStage:
             # A location is only a preference: on another machine there is nothing to do.
             return
         worker = this_worker(self._directory)
-        lags = {work.slot: self._kept(worker, work) for work in order.work}
+        lags = {work.slot: self._keep_copies(worker, work) for work in order.work}
         yield Sent(1, number, msgspec.msgpack.encode((order.host, lags)))
 
-    def _kept(self, worker: Worker, work: StandbyWork) -> int | None:
+    def _keep_copies(self, worker: Worker, work: StandbyWork) -> int | None:
         """Has the work done by the process that has the slot's tasks or copies, or by this one if there is none."""
         noted = read_note(worker.directory, slot_key(work.slot))
         is_here = noted == worker.address

@@ -14,7 +14,6 @@ from headrace.handlers import LogAndContinueExceptionHandler
 from headrace.serdes.registry.registry import SchemaRegistry
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.catalog.persistent_query import PersistentQuery
-from headrace.sql.engine import Executed, SqlEngine
 from headrace.sql.errors import SqlError
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.insert_values import InsertedRecord
@@ -23,6 +22,7 @@ from headrace.sql.planning.typing import Typing
 from headrace.sql.reading.record_rows import RecordRows, Unreadable
 from headrace.sql.server.inserting_rows import row_record
 from headrace.sql.server.json_rows import row_writer
+from headrace.sql.sql_engine import Executed, SqlEngine
 from headrace.sql.types.schema import Schema
 from headrace.testing import TopologyTestDriver
 from headrace.topics.log import Output
@@ -139,7 +139,7 @@ class SqlTestDriver:
             self._history.append((topic, output))
             for query, driver in self._queries.values():
                 if topic in query.source_topics:
-                    waiting.extend(_piped(query, driver, topic, output))
+                    waiting.extend(_pipe_output(query, driver, topic, output))
 
     def _follow_catalog(self) -> None:
         """Starts and ends queries, so that those of the catalogue run."""
@@ -155,7 +155,7 @@ class SqlTestDriver:
             self._queries[query.id] = (query, driver)
             for topic, output in list(self._history):
                 if topic in query.source_topics:
-                    for sink, written in _piped(query, driver, topic, output):
+                    for sink, written in _pipe_output(query, driver, topic, output):
                         self._write(sink, written)
 
 
@@ -169,7 +169,9 @@ _CONFIG = StreamsConfig.of(
 )
 
 
-def _piped(query: PersistentQuery, driver: TopologyTestDriver, topic: str, output: Output) -> list[tuple[str, Output]]:
+def _pipe_output(
+    query: PersistentQuery, driver: TopologyTestDriver, topic: str, output: Output
+) -> list[tuple[str, Output]]:
     _, timestamp_ms, key, value, headers = output
     driver.pipe_raw(topic, key, value, timestamp_ms=timestamp_ms, headers=headers)
     found = driver.take_outputs(query.sink_topic, driver.unread(query.sink_topic))

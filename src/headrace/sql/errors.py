@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from headrace.errors import StreamsError, did_you_mean
@@ -75,6 +76,31 @@ class SqlError(StreamsError, ValueError):
         self.position = self.position or start or Position(1, 1)
         if self.excerpt is None:
             self.excerpt = excerpt(text, self.position, start)
+
+
+@contextmanager
+def reporting_depth(text: str, start: Position | None) -> Iterator[None]:
+    """Raises ``SqlStatementError`` for a statement that is nested deeper than the interpreter can follow."""
+    try:
+        yield
+    except RecursionError as error:
+        message = "The statement is nested too deeply; write long chains of OR as IN (…)."
+        failure = SqlStatementError(message, statement=text)
+        failure.locate(text, start)
+        raise failure from error
+
+
+@contextmanager
+def locating_errors(text: str, start: Position | None) -> Iterator[None]:
+    """Adds the statement, and the place in it, to errors that do not name them yet."""
+    try:
+        with reporting_depth(text, start):
+            yield
+    except SqlError as error:
+        if error.statement is None:
+            error.statement = text
+        error.locate(text, start)
+        raise
 
 
 class SqlStatementError(SqlError):

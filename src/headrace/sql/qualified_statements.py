@@ -26,11 +26,11 @@ Selected = SelectItem | SelectAll | SelectFields
 def shown_statement(statement: Statement, catalog: Catalog) -> str:
     """Returns the text of a statement for an error; a query is written out in full."""
     if isinstance(statement, CreateAsSelect | InsertInto):
-        return statement_text(replace(statement, query=_qualified(statement.query, catalog)))
+        return statement_text(replace(statement, query=_qualify_query(statement.query, catalog)))
     return statement_text(statement)
 
 
-def _qualified(query: Query, catalog: Catalog) -> Query:
+def _qualify_query(query: Query, catalog: Catalog) -> Query:
     aliases = {source.alias: source.name for source in (query.source, *(join.source for join in query.joins))}
 
     def owner(name: str) -> str | None:

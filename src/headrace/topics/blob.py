@@ -54,7 +54,7 @@ _decode = msgspec.msgpack.Decoder(_Columns).decode
 
 
 class DamagedBlobError(LogError):
-    """Bytes are not the blob that was written; whoever knows the place says it."""
+    """Bytes are not the blob that was written; the caller adds the place."""
 
 
 class BlobInfo(NamedTuple):
@@ -91,7 +91,7 @@ def pack_gaps(records: Sequence[Raw], base: int, span: int) -> bytes:
     if offsets[0] == base and offsets[-1] - base + 1 == len(offsets) == span:
         return _pack(timestamps, keys, values, headers, None, span)
     relative = array("I", [offset - base for offset in offsets])
-    return _pack(timestamps, keys, values, headers, _little(relative), span)
+    return _pack(timestamps, keys, values, headers, _little_endian(relative), span)
 
 
 def _pack(
@@ -102,7 +102,7 @@ def _pack(
     offsets: bytes | None,
     span: int,
 ) -> bytes:
-    columns = (_little(array("q", timestamps)), keys, values, headers if any(headers) else None, offsets)
+    columns = (_little_endian(array("q", timestamps)), keys, values, headers if any(headers) else None, offsets)
     body = _encode(columns)
     return _HEADER.pack(_VERSION, len(keys), span, min(timestamps), max(timestamps), crc32(body)) + body
 
@@ -166,7 +166,7 @@ def pack_all(outputs: Sequence[Output], limit: int = BLOB_BYTES) -> Iterator[byt
         start += len(piece)
 
 
-def _little(numbers: array[int]) -> bytes:
+def _little_endian(numbers: array[int]) -> bytes:
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers.tobytes()

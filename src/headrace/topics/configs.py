@@ -87,7 +87,7 @@ _KNOWN = frozenset({"cleanup.policy", "min.cleanable.dirty.ratio", *_MINIMUMS}) 
 
 
 def new_topic(name: object, partitions: object, configs: Mapping[str, object] | None) -> Topic:
-    """Returns the topic as it will be made, or says what is wrong with it.
+    """Returns the topic as it will be created; raises if a setting is wrong.
 
     >>> new_topic("users", 2, {"cleanup.policy": "compact", "retention.ms": 1000}).configs
     {'cleanup.policy': 'compact', 'retention.ms': '1000'}
@@ -110,7 +110,7 @@ def new_topic(name: object, partitions: object, configs: Mapping[str, object] | 
     if not isinstance(partitions, int) or isinstance(partitions, bool) or not 1 <= partitions <= 100_000:
         message = f"topic '{name}': partitions must be a number from 1 to 100000; found {describe_value(partitions)}"
         raise TopicError(message)
-    return Topic(name, partitions, {key: _checked(name, key, value) for key, value in (configs or {}).items()})
+    return Topic(name, partitions, {key: _check_config(name, key, value) for key, value in (configs or {}).items()})
 
 
 def check_growth(topic: Topic, partitions: int) -> None:
@@ -129,7 +129,7 @@ def check_growth(topic: Topic, partitions: int) -> None:
         raise TopicError(message)
 
 
-def _checked(topic: str, key: str, value: object) -> str:
+def _check_config(topic: str, key: str, value: object) -> str:
     if key not in _KNOWN:
         message = f"topic '{topic}': there is no setting '{key}'{did_you_mean(key, sorted(_KNOWN))}"
         raise TopicError(message)

@@ -101,6 +101,18 @@ class Receipt:
     written: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     """First offset and the one after the last, by partition, if the task has published its records itself."""
 
+    @classmethod
+    def of(cls, task: str, incarnation: int, record: TaskRecord) -> Receipt:
+        """Returns the receipt of what a record says that the task has done."""
+        return cls(
+            task=task,
+            batch_id=record.batch_id,
+            incarnation=incarnation,
+            stamp=record.stamp,
+            positions={(topic, partition): offset for topic, partition, offset in record.positions},
+            next_clock_ms=record.next_clock_ms,
+        )
+
     @property
     def status(self) -> TaskStatus:
         return TaskStatus(self.stamp, self.next_clock_ms)

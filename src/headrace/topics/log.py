@@ -1,4 +1,4 @@
-"""The topic log as everybody sees it: what is read, and what is appended.
+"""Topic log protocol: reads and appends of records.
 
 Offsets count the records of a partition and never change; removed records leave gaps. What makes micro-batches durable
 is the other half of a log, ``headrace.topics.journal``.
@@ -59,7 +59,7 @@ class Committed:
 
 
 class ReadableLog(Protocol):
-    """Topics and their records, as those see them who only read."""
+    """Topics and their records, for readers only."""
 
     def topics(self) -> list[str]: ...
     def describe_topic(self, name: str) -> Topic: ...
@@ -73,7 +73,7 @@ class ReadableLog(Protocol):
         ...
 
     def partitions_of(self, topic: str) -> int:
-        """Returns how many partitions a topic has, as it was known some seconds ago: for those who ask often."""
+        """Returns the number of partitions of a topic, cached for some seconds: for frequent calls."""
         ...
 
     def read(
@@ -148,7 +148,7 @@ class TopicLog(ReadableLog, Protocol):
         ...
 
     def applications(self) -> list[str]:
-        """Returns who has committed batches or positions, and perhaps others who read."""
+        """Returns the ids of applications that have committed batches or positions, and perhaps of other readers."""
         ...
 
     def last_batch(self, application: str) -> Committed | None: ...
@@ -158,7 +158,7 @@ class TopicLog(ReadableLog, Protocol):
         ...
 
     def reset_application(self, application: str, internal_topics: Iterable[str] = ()) -> None:
-        """Forgets an application, and what is in its internal topics; other topics stay as they are."""
+        """Forgets an application and empties its internal topics; other topics stay as they are."""
         ...
 
     def forget_application(self, application: str) -> None:

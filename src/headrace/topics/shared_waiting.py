@@ -42,7 +42,7 @@ class SharedWaiting:
         return getattr(self._log, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _same, (self._log,)
+        return _same_log, (self._log,)
 
     def wait_for_data(self, positions: Mapping[TopicPartition, int], timeout: timedelta) -> bool:
         """Waits until a partition has something at its position or behind; False when the time is over."""
@@ -60,7 +60,7 @@ class SharedWaiting:
                 self._waiters.discard(waiter)
 
     def wake(self) -> None:
-        """Makes all who wait look around."""
+        """Wakes all waiting threads."""
         with self._changed:
             for waiter in self._waiters:
                 waiter.woken.set()
@@ -99,5 +99,5 @@ def _is_due(positions: Mapping[TopicPartition, int], ends: Offsets) -> bool:
     return any(ends[target] > position for target, position in positions.items())
 
 
-def _same(log: TopicLog) -> TopicLog:
+def _same_log(log: TopicLog) -> TopicLog:
     return log

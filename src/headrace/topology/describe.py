@@ -24,7 +24,7 @@ class SourceDescription:
     predecessors: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        topics = self.pattern if self.topics is None else _listed(self.topics)
+        topics = self.pattern if self.topics is None else _list_names(self.topics)
         return f"Source: {self.name} (topics: {topics})\n      --> {_names(self.successors)}"
 
 
@@ -39,7 +39,7 @@ class ProcessorDescription:
 
     def __str__(self) -> str:
         return (
-            f"Processor: {self.name} (stores: {_listed(self.stores)})\n"
+            f"Processor: {self.name} (stores: {_list_names(self.stores)})\n"
             f"      --> {_names(self.successors)}\n      <-- {_names(self.predecessors)}"
         )
 
@@ -183,7 +183,7 @@ def describe(nodes: Mapping[str, Node], subtopologies: Sequence[Subtopology]) ->
     """Describes the nodes of a topology, given how they are split."""
     local = [each for each in subtopologies if not each.is_global]
     return TopologyDescription(
-        tuple(SubtopologyDescription(each.id, _described([nodes[name] for name in each.nodes])) for each in local),
+        tuple(SubtopologyDescription(each.id, _describe_nodes([nodes[name] for name in each.nodes])) for each in local),
         tuple(_global_store(each.id, [nodes[name] for name in each.nodes]) for each in subtopologies if each.is_global),
     )
 
@@ -219,7 +219,7 @@ def _compare(one: _Draft, other: _Draft) -> int:
     return -1 if one.node.name < other.node.name else 1
 
 
-def _described(nodes: Sequence[Node]) -> tuple[NodeDescription, ...]:
+def _describe_nodes(nodes: Sequence[Node]) -> tuple[NodeDescription, ...]:
     # Neighbours are sorted by sizes that are still growing, in the order in which Kafka Streams meets the nodes.
     drafts = {node.name: _Draft(node, position) for position, node in enumerate(nodes)}
     for name in hash_order(drafts):
@@ -263,7 +263,7 @@ def _global_store(number: int, nodes: Sequence[Node]) -> GlobalStoreDescription:
     raise TypeError(message)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     return f"[{', '.join(names)}]"
 
 

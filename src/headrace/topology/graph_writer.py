@@ -69,7 +69,7 @@ class GraphWriter(Graph):
         if isinstance(operation, UserProcessor):
             check_supplier(where, operation.supplier, fixed_key=operation.fixed_key)
             brought = brought_stores(where, operation.supplier)
-            operation = self._wrapped(name, operation)
+            operation = self._wrap_processor(name, operation)
             builders += brought_stores(where, operation.supplier) or brought
         elif isinstance(operation, TableTransformValues):
             check_transformer_supplier(where, operation.supplier)
@@ -198,7 +198,7 @@ class GraphWriter(Graph):
         if isinstance(node, ProcessorNode) and store not in node.stores:
             self._nodes[processor] = replace(node, stores=(*node.stores, store))
 
-    def _wrapped(self, name: str, operation: UserProcessor) -> UserProcessor:
+    def _wrap_processor(self, name: str, operation: UserProcessor) -> UserProcessor:
         if self._wrapper is None:
             return operation
         wrapped = f"processor '{name}', wrapped by {type(self._wrapper).__name__}"

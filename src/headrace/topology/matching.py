@@ -75,10 +75,10 @@ class Signatures:
                     if topic in self._outline.internal_topics:
                         waiting += self._writers.get(topic, [])
                     else:
-                        found |= {topic} if topic in self._outline.reader else self._matched(topic)
+                        found |= {topic} if topic in self._outline.reader else self._match_pattern(topic)
         return sorted(found)
 
-    def _matched(self, pattern: str) -> set[str]:
+    def _match_pattern(self, pattern: str) -> set[str]:
         return {topic for topic in self._outline.reader if re.fullmatch(pattern, topic)}
 
     def of_store(self, by: Callable[[NodeOutline], str]) -> Sign:

@@ -24,7 +24,7 @@ from headrace.topology.graph import Graph
 from headrace.topology.levels import back_edges
 from headrace.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from headrace.topology.operations import Operation
-from headrace.topology.queryable import logged_stores
+from headrace.topology.queryable_stores import logged_stores
 
 _GENERATED = re.compile(r"-\d{10}(-|$)")
 _NO_ID = "application"
@@ -316,7 +316,7 @@ def _code(value: Any) -> str:
         return ""
     code = getattr(value, "__code__", None)
     if isinstance(code, CodeType):
-        return _code_text(code) + "".join(_captured(each) for each in _captures(value))
+        return _code_text(code) + "".join(_describe_captured(each) for each in _captures(value))
     return str(getattr(value, "__qualname__", type(value).__qualname__))
 
 
@@ -330,7 +330,7 @@ def _captures(function: Any) -> Iterator[Any]:
             continue
 
 
-def _captured(value: Any) -> str:
+def _describe_captured(value: Any) -> str:
     return repr(value) if isinstance(value, str | int | float | bytes | None) else _code(value)
 
 

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _AT_ONCE = 100_000
 """Records that a backlog is applied in."""
 _LARGEST_COMMIT = 1_000_000
-"""Records of a commit that a view that was up to date applies in one piece, so that nobody sees half of it."""
+"""Records of a commit that an up-to-date view applies in one transaction, so that no reader sees half of it."""
 _TOMBSTONES_MS = 24 * 3600 * 1000
 """How long compaction leaves deletions in a topic, unless its settings say otherwise."""
 
@@ -102,7 +102,7 @@ class ChangelogFollower:
         return self._stores[part[0]].topic, part[1]
 
     def _check_history(self) -> None:
-        """Throws away what was read from topics that are others now, or whose deletions may be forgotten."""
+        """Discards rows from topics that were created again, or whose tombstones may be compacted away."""
         state = self.replica.state
         self._progress.look()
         too_old = bool(state.parts) and self._clock() - state.written_ms > self._tombstones_ms()
@@ -164,7 +164,7 @@ class ChangelogFollower:
         return found
 
     def step(self) -> bool:
-        """Reads what is there, up to a limit; True if there is more."""
+        """Reads available records, up to a limit; True if there are more."""
         try:
             position = self._progress.look()
             if self._progress.batch_id < self.replica.state.batch_id or self._have_changed():

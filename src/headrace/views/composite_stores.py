@@ -76,7 +76,7 @@ class CompositeStore:
         if name.startswith("_"):
             raise AttributeError(name)
         if name in _ONE[self.kind]:
-            return lambda *arguments, **options: self._one(name, arguments, options)
+            return lambda *arguments, **options: self._call_first(name, arguments, options)
         if name in _NUMBER:
             return lambda: self._sum(name)
         return lambda *arguments, **options: self._rows(name, arguments, options)
@@ -84,14 +84,14 @@ class CompositeStore:
     def _read(self) -> tuple[Reader, list[Part]]:
         return self._source.reading_parts(self.name, self._partition, stale=self._stale)
 
-    def _seen(self, reader: Reader, part: Part) -> Any:
+    def _queryable_store(self, reader: Reader, part: Part) -> Any:
         return self._type.seen(reader.store(part))
 
-    def _one(self, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def _call_first(self, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         reader, parts = self._read()
         try:
             for part in parts:
-                found = getattr(self._seen(reader, part), name)(*arguments, **options)
+                found = getattr(self._queryable_store(reader, part), name)(*arguments, **options)
                 if found is not None:
                     return found
             return None
@@ -101,7 +101,7 @@ class CompositeStore:
     def _sum(self, name: str) -> int:
         reader, parts = self._read()
         try:
-            return sum(getattr(self._seen(reader, part), name)() for part in parts)
+            return sum(getattr(self._queryable_store(reader, part), name)() for part in parts)
         finally:
             reader.release()
 
@@ -110,7 +110,7 @@ class CompositeStore:
         try:
             # All of them now, so that a wrong argument is told to who has given it.
             several: list[Iterator[Any]] = [
-                getattr(self._seen(reader, part), name)(*arguments, **options) for part in parts
+                getattr(self._queryable_store(reader, part), name)(*arguments, **options) for part in parts
             ]
             kind = StoreIterator if name in _HISTORY else KeyValueIterator
             return kind(reader.store(parts[0]), Rows(chain.from_iterable(several), reader.keep()))
@@ -118,7 +118,7 @@ class CompositeStore:
             reader.release()
 
     def check_open(self) -> None:
-        """Raises if nobody keeps the view any more."""
+        """Raises if the view is closed."""
         if self._source.is_closed:
             self._read()[0].release()
 

@@ -12,7 +12,7 @@ from headrace.views.position import Position
 
 @dataclass
 class _Candidate:
-    """A position, and what has to be read over back edges before everything that follows from it is there."""
+    """A position, and the ends of back edges to read before all its results are in the changelogs."""
 
     position: Position
     ends: Offsets

@@ -46,14 +46,14 @@ class Member:
 
     @classmethod
     def unpack(cls, member_id: str, data: bytes) -> Member:
-        """Reads an announcement; raises ``ValueError`` for what is none."""
+        """Reads an announcement; raises ``ValueError`` for other data."""
         try:
             found = json.loads(data)
         except RecursionError as error:
             message = "it is nested too deeply"
             raise ValueError(message) from error
         if not isinstance(found, dict):
-            message = "it is no object"
+            message = "it is not a JSON object"
             raise ValueError(message)
         for name, is_right in _PARTS.items():
             if not is_right(found.get(name)):
@@ -96,16 +96,16 @@ _PARTS: Mapping[str, Callable[[object], bool]] = {
 }
 
 
-def roster_topic(application_id: str) -> str:
+def membership_topic(application_id: str) -> str:
     """Returns the name of the topic.
 
-    >>> roster_topic("app")
+    >>> membership_topic("app")
     'app-views'
     """
     return f"{application_id}-views"
 
 
-def is_roster(topic: str, log: TopicLog) -> bool:
+def is_membership_topic(topic: str, log: TopicLog) -> bool:
     """Tells whether a topic is such a one, by its newest records; one of that name may be the user's own."""
     if not log.describe_topic(topic).is_compacted:
         return False
@@ -176,7 +176,7 @@ class MembershipTable:
     """
 
     def __init__(self, application_id: str, log: TopicLog, proof: PeerProof | None = None) -> None:
-        self.topic = roster_topic(application_id)
+        self.topic = membership_topic(application_id)
         self._log = log
         self._proof = proof
         self._complained: set[str] = set()
@@ -207,7 +207,7 @@ class MembershipTable:
             self._log.append(self.topic, [record])
 
     def refresh(self) -> None:
-        """Reads what was announced since."""
+        """Reads announcements since the last call."""
         try:
             while found := self._log.read(self.topic, 0, self._offset):
                 for offset, _, key, value, _ in found:

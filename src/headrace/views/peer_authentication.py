@@ -30,7 +30,7 @@ class PeerProof:
 
     @classmethod
     def of(cls, token: str | None) -> PeerProof | None:
-        """Returns the proof of a token; without one everybody may ask who reaches a process, and none is needed."""
+        """Returns the proof of a token; None without a token, since then every peer may ask."""
         return None if token is None else cls(token)
 
     def sign(self, *parts: str) -> str:

@@ -38,7 +38,7 @@ class KeyQuery(Query[V], Generic[K, V]):
 
     key: K
     is_skip_cache: bool = False
-    """Whether a cache is left out. Views have none: they always give what was committed."""
+    """Whether to skip the record cache. Views have none: they have committed rows only."""
 
     @classmethod
     def with_key(cls, key: K) -> KeyQuery[K, Any]:
@@ -60,7 +60,7 @@ class TimestampedKeyQuery(Query[V], Generic[K, V]):
 
     key: K
     is_skip_cache: bool = False
-    """Whether a cache is left out. Views have none: they always give what was committed."""
+    """Whether to skip the record cache. Views have none: they have committed rows only."""
 
     @classmethod
     def with_key(cls, key: K) -> TimestampedKeyQuery[K, Any]:

@@ -56,7 +56,7 @@ class ReplicaState:
 
     parts: Mapping[Part, PartState]
     position: Position
-    """How far the application had read its inputs when it wrote what is here."""
+    """Input offsets of the application that the rows here reflect."""
     batch_id: int = -1
     """The last micro-batch that is known to be in it."""
     written_ms: int = 0
@@ -229,7 +229,7 @@ class Replica:
             reader.release()
 
     def acquire(self) -> Reader:
-        """Returns a reader that sees what is there now; whoever has it releases it."""
+        """Returns a reader of a snapshot of now; the caller releases it."""
         with self.lock:
             if self._closed:
                 message = (
@@ -310,12 +310,12 @@ class Reader:
         return store
 
     def keep(self) -> Callable[[], None]:
-        """Lets somebody else, such as an iterator, use the reader; returns how it is released then."""
+        """Adds a user of the reader, such as an iterator; returns the function that releases it."""
         self._count += 1
         return self.release
 
     def release(self) -> None:
-        """Ends one use; the last one ends what is seen."""
+        """Ends one use; the last one closes the snapshot."""
         with self._replica.lock:
             self._count -= 1
             if self._count == 0:
@@ -341,5 +341,5 @@ def _discard_if_unsafe(directory: Path) -> None:
 
 
 def discard(directory: Path) -> None:
-    """Deletes a replica that nobody has open."""
+    """Deletes a replica that no process has open."""
     shutil.rmtree(directory, ignore_errors=True)

@@ -48,7 +48,7 @@ class StateQueryRequest(Generic[R]):
     """The partitions to ask; none are all that are here."""
     is_all_partitions: bool = True
     execution_info_enabled: bool = False
-    """Whether the results say who did what, and how long it took."""
+    """Whether results have execution info: the steps, and how long they took."""
     is_require_active: bool = False
     """Whether only active partitions may answer; then a bound is ignored, as Kafka Streams does."""
     wait: timedelta = timedelta(0)

@@ -48,7 +48,7 @@ class QueryResult(Generic[R]):
     _reason: FailureReason | None = None
     _message: str = ""
     position: Position = field(default_factory=Position)
-    """How far the inputs of the application had been read for what was answered."""
+    """Input offsets of the application that the answer reflects."""
     execution_info: list[str] = field(default_factory=list)
     """Who did what, and how long it took, if the request asked for it."""
 
@@ -71,7 +71,7 @@ class QueryResult(Generic[R]):
 
     @classmethod
     def not_up_to_bound(cls, position: Position, bound: PositionBound, partition: int) -> QueryResult[R]:
-        """Returns the failure of a view that is behind what was demanded."""
+        """Returns the failure of a view that is behind the position bound."""
         missing = Position(position.missing(bound.position))
         message = f"partition {partition} is at {position} and has not reached {missing}; ask again, or wait for it"
         return cls(None, FailureReason.NOT_UP_TO_BOUND, message, position)
@@ -108,7 +108,7 @@ class QueryResult(Generic[R]):
         return f"{self.failure_reason.name}: {self._message}"
 
     def add_execution_info(self, message: str) -> None:
-        """Adds a line about what was done."""
+        """Adds a line of execution info."""
         self.execution_info.append(message)
 
     def set_position(self, position: Position) -> None:

@@ -72,13 +72,13 @@ class ViewNode:
         self.lease = lease or Lease()
         self._clock = clock
         self._standbys = config.num_standby_replicas
-        self.roster = MembershipTable(config.application_id, log, PeerProof.of(config.http_token))
-        self.roster.create()
+        self.membership = MembershipTable(config.application_id, log, PeerProof.of(config.http_token))
+        self.membership.create()
         self.views = Views(
             topology, config, log, directory, tasks=(), is_active=self.is_active, clock=clock, keep_unassigned=True
         )
-        self._beat_ms = -(1 << 62)
-        self._told: dict[str, int] = {}
+        self._heartbeat_ms = -(1 << 62)
+        self._sent_lags: dict[str, int] = {}
         self._members: dict[str, Member] = {}
         self._assigned: frozenset[str] | None = None
         self._stopping = threading.Event()
@@ -93,24 +93,28 @@ class ViewNode:
         return [task for task in self.assigned if self.views.is_ready(task)]
 
     def tick(self) -> bool:
-        """Hears who is alive, takes and leaves tasks, reads, and tells the others; True if there is more to read."""
+        """Reads members, takes and gives up tasks, reads changelogs, announces itself; True if there is more."""
         now_ms = self._clock()
-        self.roster.refresh()
-        self._members = self.roster.live(now_ms, self.lease.length_ms)
+        self.membership.refresh()
+        self._members = self.membership.live(now_ms, self.lease.length_ms)
         if self.id not in self._members:
             # New, or silent for so long that others have taken over: it says what it has once that is up to date.
             self.views.step()
             self._tell(now_ms)
-            self.roster.refresh()
-            self._members = self.roster.live(now_ms, self.lease.length_ms)
-        for member in self.roster.members():
+            self.membership.refresh()
+            self._members = self.membership.live(now_ms, self.lease.length_ms)
+        for member in self.membership.members():
             if now_ms - member.heartbeat_ms > _FORGOTTEN * self.lease.length_ms:
-                self.roster.leave(member.id, now_ms)
+                self.membership.leave(member.id, now_ms)
         self._share()
         more = self.views.step()
         lags = self._lags()
-        became_ready = any(lag >= 0 and self._told.get(task, -1) < 0 for task, lag in lags.items())
-        if became_ready or lags.keys() != self._told.keys() or now_ms - self._beat_ms >= self.lease.heartbeat_ms:
+        became_ready = any(lag >= 0 and self._sent_lags.get(task, -1) < 0 for task, lag in lags.items())
+        if (
+            became_ready
+            or lags.keys() != self._sent_lags.keys()
+            or now_ms - self._heartbeat_ms >= self.lease.heartbeat_ms
+        ):
             self._tell(now_ms)
         return more
 
@@ -128,9 +132,9 @@ class ViewNode:
         return {task: lag if self.views.is_ready(task) else -1 for task, lag in held.items()}
 
     def _tell(self, now_ms: int) -> None:
-        self._told = self._lags()
-        self._beat_ms = now_ms
-        self.roster.announce(Member(self.id, self.host, now_ms, self._told))
+        self._sent_lags = self._lags()
+        self._heartbeat_ms = now_ms
+        self.membership.announce(Member(self.id, self.host, now_ms, self._sent_lags))
 
     def is_active(self, task: str) -> bool:
         """Tells whether it is the one to be asked for a task, as far as it knows."""
@@ -161,17 +165,17 @@ class ViewNode:
     def close(self) -> None:
         """Says goodbye, and gives the files back."""
         self.stop()
-        self.roster.leave(self.id, self._clock())
+        self.membership.leave(self.id, self._clock())
         self.views.close()
 
     def members(self) -> dict[str, Member]:
-        """Returns who is alive."""
+        """Returns the members with a valid lease."""
         return dict(self._members)
 
     def query_metadata_for_key(
         self, store: str, key: Any, *, partitioner: StreamPartitioner | None = None
     ) -> KeyQueryMetadata:
-        """Returns who is to be asked for a key, and who else has it."""
+        """Returns the active host of a key, and its standbys."""
         viewed = self.views.viewed(store)
         if viewed.is_global:
             return KeyQueryMetadata(self.host, frozenset(), -1)
@@ -187,11 +191,11 @@ class ViewNode:
 
 _LONGEST_PAUSE_S = 0.1
 _FORGOTTEN = 60
-"""Leases after which somebody who is silent is taken off the list by whoever notices."""
+"""Number of leases after which a silent member is removed by any other member."""
 
 
 def key_metadata(members: dict[str, Member], store: ViewedStore, partition: int, standbys: int) -> KeyQueryMetadata:
-    """Returns who has a partition, among the living."""
+    """Returns the live members that have a partition."""
     task = task_name(store, partition)
     active = active_keeper(task, members, standbys)
     if active is None:

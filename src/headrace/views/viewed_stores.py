@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.state import StoreBuilder
-from headrace.topology.queryable import changelogs_of
+from headrace.topology.queryable_stores import changelogs_of
 from headrace.topology.topology import Topology
 
 Part = tuple[str, int]
@@ -63,7 +63,7 @@ def viewed_stores(topology: Topology, application_id: str) -> dict[str, ViewedSt
 
 
 def task_name(store: ViewedStore, partition: int) -> str:
-    """Returns the task whose partition it is: what is assigned to instances."""
+    """Returns the task of a partition: the unit that is assigned to instances."""
     return f"{store.subtopology}_{partition}"
 
 

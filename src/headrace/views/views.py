@@ -80,7 +80,7 @@ class Views:
             self.assign(self.tasks if tasks is None else tasks)
 
     def assign(self, tasks: Iterable[str]) -> None:
-        """Says of which tasks stores are kept; only before ``start``, or by who steps."""
+        """Sets the tasks whose stores are kept; only before ``start``, or between calls of ``step``."""
         self._tail.keep(part for task in tasks for part in self.tasks[task])
 
     def partitions_of(self, store: str) -> int:
@@ -103,7 +103,7 @@ class Views:
         raise UnknownStateStoreError(message)
 
     def step(self) -> bool:
-        """Reads what was committed since; True if there is more."""
+        """Reads records committed since the last step; True if there are more."""
         more = self._tail.step()
         with self._moved:
             self._moved.notify_all()
@@ -138,7 +138,7 @@ class Views:
                 self._moved.notify_all()
 
     def wait_for_changes(self, seconds: float) -> bool:
-        """Waits until there is something to read; for who steps."""
+        """Waits until there are records to read; for callers of ``step``."""
         # A position can move although no store changes, so whoever waits for one wants a look now and then.
         return self._tail.wait(min(seconds, _WATCHED_S) if self._waiters else seconds)
 
@@ -169,7 +169,7 @@ class Views:
 
     @property
     def position(self) -> Position:
-        """How far the application had read its inputs when it wrote what is here."""
+        """Input offsets of the application that the rows here reflect."""
         return self._tail.replica.state.position
 
     @property
@@ -193,7 +193,7 @@ class Views:
         return self._tail.replica.is_closed
 
     def is_ready(self, task: str) -> bool:
-        """Tells whether what is kept of a task is at the end of a commit."""
+        """Returns whether the stores of a task are at the end of a commit."""
         return self._tail.is_ready(self.tasks[task])
 
     def held_tasks(self) -> dict[str, int]:
@@ -312,7 +312,7 @@ class Views:
         position = Position.consumed(at)
         if not position.covers(request.position_bound.position):
             return QueryResult.not_up_to_bound(position, request.position_bound, WHOLE)
-        return self._timed(request, reader, (store.name, WHOLE), position)
+        return self._run_timed(request, reader, (store.name, WHOLE), position)
 
     def _ask(self, request: StateQueryRequest[R], reader: Reader, store: ViewedStore, partition: int) -> QueryResult[R]:
         part = (store.name, partition)
@@ -332,9 +332,11 @@ class Views:
                 return QueryResult.for_failure(FailureReason.NOT_ACTIVE, message)
         elif not position.covers(request.position_bound.position):
             return QueryResult.not_up_to_bound(position, request.position_bound, partition)
-        return self._timed(request, reader, part, position)
+        return self._run_timed(request, reader, part, position)
 
-    def _timed(self, request: StateQueryRequest[R], reader: Reader, part: Part, position: Position) -> QueryResult[R]:
+    def _run_timed(
+        self, request: StateQueryRequest[R], reader: Reader, part: Part, position: Position
+    ) -> QueryResult[R]:
         begun = time.perf_counter_ns()
         answer: QueryResult[R] = run(request.query, reader, part)
         answer.set_position(position)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from headrace.arguments.durations import to_ms
-from headrace.arguments.values import whole_number
+from headrace.arguments.values import not_negative, whole_number
 from headrace.errors import TopologyError
 from headrace.windows.factories import Factories, made_by_factories
 
@@ -41,9 +41,7 @@ class JoinWindows(metaclass=Factories):
                 f"got before {self.before_ms} ms and after {self.after_ms} ms; no two records could join"
             )
             raise TopologyError(message)
-        if self.grace_ms < 0:
-            message = f"JoinWindows: the grace period must not be negative, got {self.grace_ms} ms"
-            raise TopologyError(message)
+        not_negative(self.grace_ms, "JoinWindows: the grace period")
 
     @classmethod
     def of_time_difference_with_no_grace(cls, difference: timedelta) -> JoinWindows:

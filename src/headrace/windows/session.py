@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headrace.arguments.durations import to_ms
-from headrace.arguments.values import whole_number
-from headrace.errors import TopologyError
+from headrace.arguments.values import not_negative, whole_number
 from headrace.windows.factories import Factories, made_by_factories
 
 
@@ -30,12 +29,8 @@ class SessionWindows(metaclass=Factories):
     def __post_init__(self) -> None:
         for name in ("gap_ms", "grace_ms"):
             whole_number(getattr(self, name), f"SessionWindows: {name}")
-        if self.gap_ms < 0:
-            message = f"SessionWindows: the inactivity gap must not be negative, got {self.gap_ms} ms"
-            raise TopologyError(message)
-        if self.grace_ms < 0:
-            message = f"SessionWindows: the grace period must not be negative, got {self.grace_ms} ms"
-            raise TopologyError(message)
+        not_negative(self.gap_ms, "SessionWindows: the inactivity gap")
+        not_negative(self.grace_ms, "SessionWindows: the grace period")
 
     @classmethod
     def of_inactivity_gap_with_no_grace(cls, gap: timedelta) -> SessionWindows:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headrace.arguments.durations import to_ms
-from headrace.arguments.values import whole_number
-from headrace.errors import TopologyError
+from headrace.arguments.values import not_negative, whole_number
 from headrace.windows.factories import Factories, made_by_factories
 
 
@@ -31,12 +30,8 @@ class SlidingWindows(metaclass=Factories):
     def __post_init__(self) -> None:
         for name in ("difference_ms", "grace_ms"):
             whole_number(getattr(self, name), f"SlidingWindows: {name}")
-        if self.difference_ms < 0:
-            message = f"SlidingWindows: the time difference must not be negative, got {self.difference_ms} ms"
-            raise TopologyError(message)
-        if self.grace_ms < 0:
-            message = f"SlidingWindows: the grace period must not be negative, got {self.grace_ms} ms"
-            raise TopologyError(message)
+        not_negative(self.difference_ms, "SlidingWindows: the time difference")
+        not_negative(self.grace_ms, "SlidingWindows: the grace period")
 
     @classmethod
     def of_time_difference_with_no_grace(cls, difference: timedelta) -> SlidingWindows:

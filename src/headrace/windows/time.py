@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from headrace.arguments.durations import to_ms
-from headrace.arguments.values import whole_number
+from headrace.arguments.values import not_negative, whole_number
 from headrace.errors import TopologyError
 from headrace.windows.factories import Factories, made_by_factories
 from headrace.windows.window import TimeWindow
@@ -46,9 +46,7 @@ class TimeWindows(metaclass=Factories):
                 f"got {self.advance_ms} ms; with a longer advance some records would be in no window"
             )
             raise TopologyError(message)
-        if self.grace_ms < 0:
-            message = f"TimeWindows: the grace period must not be negative, got {self.grace_ms} ms"
-            raise TopologyError(message)
+        not_negative(self.grace_ms, "TimeWindows: the grace period")
 
     @classmethod
     def of_size_with_no_grace(cls, size: timedelta) -> TimeWindows:

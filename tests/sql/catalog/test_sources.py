@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.sql.catalog.topic_directory import KnownTopics
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError
+from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.types import BIGINT, STRUCT, StructField
 
 JSON = "WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON')"

@@ -9,10 +9,10 @@ from typing import Any
 from headrace.serdes import Serde
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.catalog.persistent_query import PersistentQuery
-from headrace.sql.engine import SqlEngine
 from headrace.sql.formats import format_named
 from headrace.sql.planning.build import key_serde_of
 from headrace.sql.planning.plan import KeyFormat, KeyWindow
+from headrace.sql.sql_engine import SqlEngine
 from headrace.testing import TopologyTestDriver
 
 Out = tuple[Any, Any, int | None]

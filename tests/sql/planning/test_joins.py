@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.sql.catalog.topic_directory import KnownTopics
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlStatementError
+from headrace.sql.sql_engine import SqlEngine
 from tests.sql.planning.session import planned, running, schema
 
 L = "CREATE STREAM l (id INT KEY, a INT) WITH (KAFKA_TOPIC='l', VALUE_FORMAT='JSON');"

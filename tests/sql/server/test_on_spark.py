@@ -9,7 +9,7 @@ import pytest
 from pyspark import SparkContext
 
 from headrace.config import StreamsConfig
-from headrace.spark.engine import SharedSparkEngines
+from headrace.spark.spark_engine import SharedSparkEngines
 from tests.sql.server.kit import SqlPlace, until
 from tests.sql.server.test_time_to_live import check_expiry_by_stream_time
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.app.engine import Engine, local_engine
-from headrace.batches.engine import BatchEngine
+from headrace.batches.batch_engine import BatchEngine
 from headrace.config import StreamsConfig
 from headrace.topics.journal import DurableLog
 from headrace.topology.topology import Topology

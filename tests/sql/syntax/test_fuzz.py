@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace.sql.driver import SqlTestDriver
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlError, SqlParseError
+from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.syntax.parser import parse, parse_expression, parse_type, split
 from headrace.sql.syntax.variables import substitute
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import Position, SqlParseError
+from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.syntax.nodes import ColumnReference, Literal
 from headrace.sql.syntax.parser import parse, parse_statement, split
 from headrace.sql.syntax.statements import (

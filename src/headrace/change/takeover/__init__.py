@@ -6,7 +6,7 @@ offsets of its consumer group and Headrace in its journal.
 
 | module | |
 |---|---|
-| ``legacy`` | what Kafka Streams has left: offsets, topics, and whether anybody still writes |
+| ``kafka_streams_application`` | what Kafka Streams has left: offsets, topics, and whether anybody still writes |
 | ``stored_rows`` | rows of changelogs: whether serdes, formats and partitions are those of the topology |
 | ``task_memory`` | offsets with metadata as memory of tasks, and back |
 | ``taking_over`` | from Kafka Streams to Headrace |

@@ -11,8 +11,8 @@ from headrace.app.topics import external_partitions
 from headrace.batches.layout import Layout
 from headrace.batches.unread_edges import UnreadEdges
 from headrace.change.changelog_rows import last_offsets
-from headrace.change.stopped import StoppedApplication, stopped_application
-from headrace.change.takeover.legacy import Tell, check_members
+from headrace.change.stopped_application import StoppedApplication, stopped_application
+from headrace.change.takeover.kafka_streams_application import Tell, check_members
 from headrace.change.takeover.task_memory import group_offsets
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
@@ -55,7 +55,9 @@ def hand_back(
         missing = tuple(topic for topic in layout.edges if topic not in log.topics())
         if not dry_run:
             _create(missing, layout, log)
-        found = HandBack(_offsets(layout, stopped, () if not dry_run else missing), missing, _waiting(layout, log))
+        found = HandBack(
+            _offsets(layout, stopped, () if not dry_run else missing), missing, _waiting_records(layout, log)
+        )
         if not dry_run:
             assert stopped.description is not None, "it was checked"
             # First this: offsets without times are corrected by the next attempt, and Headrace keeps its hands off.
@@ -93,7 +95,7 @@ def _check(layout: Layout, stopped: StoppedApplication) -> None:
         raise ChangeRefusedError(message)
 
 
-def _waiting(layout: Layout, log: DurableLog) -> dict[str, int]:
+def _waiting_records(layout: Layout, log: DurableLog) -> dict[str, int]:
     """Returns how many records wait for a table: Kafka Streams 4.1.1 writes them to a changelog and misreads them."""
     found: dict[str, int] = {}
     for place in layout.tasks:

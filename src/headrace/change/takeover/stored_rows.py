@@ -11,7 +11,7 @@ from typing import Any
 from headrace.batches.layout import Layout
 from headrace.change.changelog_rows import read_pages
 from headrace.change.partition_keys import partition_key_of, stored_key_of
-from headrace.change.takeover.legacy import StoppedKafkaStreams, Tell
+from headrace.change.takeover.kafka_streams_application import StoppedKafkaStreams, Tell
 from headrace.errors import ChangeRefusedError, StreamsError
 from headrace.serdes import Serde, Serdes
 from headrace.state import StoreBuilder

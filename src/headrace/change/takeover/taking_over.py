@@ -11,8 +11,8 @@ from headrace.app.description import Description
 from headrace.app.topics import check_sources, external_partitions
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.layout import Layout
-from headrace.change.stopped import StoppedApplication, TaskUpdate, stopped_application
-from headrace.change.takeover.legacy import StoppedKafkaStreams, Tell, check_unchanged, find_legacy
+from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.takeover.kafka_streams_application import StoppedKafkaStreams, Tell, check_unchanged, find_legacy
 from headrace.change.takeover.stored_rows import check_rows
 from headrace.change.takeover.task_memory import task_update
 from headrace.config import StreamsConfig
@@ -65,7 +65,7 @@ def examine(
 
 
 def take_over(topology: Topology, config: StreamsConfig, log: DurableLog, found: Takeover | None) -> None:
-    """Takes over what was examined, or finishes what was begun. It can be done again if it was interrupted."""
+    """Takes over an examined application, or finishes a takeover. It can be repeated after an interruption."""
     layout = Layout.on(log, topology, config)
     with stopped_application(config, log, [place.name for place in layout.tasks]) as stopped:
         plan = stopped.check_resumes(TAKEOVER)
@@ -92,7 +92,7 @@ def _carry_out(layout: Layout, stopped: StoppedApplication, plan: ChangePlan) ->
     begins = stopped.log.begin_offsets([(topic, n) for topic in layout.edges for n in range(layout.partitions[topic])])
     for place in layout.tasks:
         update = task_update(layout, place, offsets, begins)
-        stopped.commit_task(place.name, layout.own_changelogs(place), _giving(update))
+        stopped.commit_task(place.name, layout.own_changelogs(place), _constant_update(update))
     stopped.commit()
     # Without metadata: whatever has any from now on was committed by a Kafka Streams that runs beside.
     bare = {target: GroupOffset(each.offset) for target, each in offsets.items()}
@@ -100,7 +100,7 @@ def _carry_out(layout: Layout, stopped: StoppedApplication, plan: ChangePlan) ->
     stopped.finish(description)
 
 
-def _giving(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
+def _constant_update(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
     return lambda _: update
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headrace.batches.layout import Layout, TaskPlace
-from headrace.change.stopped import TaskUpdate
+from headrace.change.stopped_application import TaskUpdate
 from headrace.runtime.task_memory import pack_memory
 from headrace.topics.consumer_group import GroupOffset, OffsetMetadata
 from headrace.topics.log import Offsets, TopicPartition

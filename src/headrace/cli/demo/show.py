@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.app.progress import Counts
-from headrace.cli.engine_log import EngineLog
+from headrace.cli.engine_log import LiveOutput
 from headrace.cli.printing import plural
 from headrace.devtools.demo.results import Result, Results
 from headrace.devtools.demo.retail_purchases import FREE_COFFEES, PATTERNS, REWARDS
@@ -55,7 +55,7 @@ _TABLES: dict[str, tuple[str, tuple[tuple[str, Callable[[Result], str]], ...]]] 
 }
 
 
-class Show:
+class Show(LiveOutput):
     """Shows what happens until it is left."""
 
     def __init__(self, results: Results, counts: Counts, seconds: float) -> None:
@@ -66,17 +66,17 @@ class Show:
         self._said = 0.0
         self._doing = ""
         self._address: str | None = None
-        self._log = EngineLog(self._warn)
         self._spinner = Spinner("dots")
-        self._live: Live | None = None
+        live = None
         if sys.stdout.isatty():
-            self._live = Live(
+            live = Live(
                 console=Console(),
                 get_renderable=self._render,
                 refresh_per_second=_REFRESHES_PER_SECOND,
                 redirect_stdout=False,
                 redirect_stderr=False,
             )
+        super().__init__(live)
 
     def serve_at(self, address: str | None) -> None:
         """Shows where the console is."""
@@ -159,26 +159,13 @@ class Show:
             table.add_row(*("" for _ in columns))
         return table
 
-    def _warn(self, message: str) -> None:
-        if self._live is not None:
-            self._live.console.print(Text(message))
-        else:
-            click.echo(message, err=True)
-
-    def __enter__(self) -> Show:
-        self._log.__enter__()
-        if self._live is not None:
-            self._live.start()
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live is not None:
             # A start line has nothing to say once it is over.
             self._live.transient = self._first is None
-            self._live.stop()
-        self._log.__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)
 
 
 def _money(cents: int) -> str:

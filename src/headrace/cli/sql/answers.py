@@ -251,14 +251,14 @@ def _message(entity: Entity, screen: Screen) -> None:
     screen.line(entity.get("message", ""))
 
 
-def _asserted(entity: Entity, screen: Screen) -> None:
+def _print_asserted(entity: Entity, screen: Screen) -> None:
     what = (
         f"topic {entity['topicName']}" if "topicName" in entity else f"schema {entity.get('subject') or entity['id']}"
     )
     screen.line(f"{what} {'exists' if entity['exists'] else 'does not exist'}, as asserted")
 
 
-def _terminated(entity: Entity, screen: Screen) -> None:
+def _print_terminated(entity: Entity, screen: Screen) -> None:
     screen.line(
         f"{entity.get('queryId', 'query')}: {'terminated' if entity.get('wasTerminated') else 'not terminated'}"
     )
@@ -281,9 +281,9 @@ _KINDS: dict[str, Callable[[Entity, Screen], None]] = {
     "source_descriptions": _several_sources,
     "queryDescription": _query,
     "query_descriptions": _several_queries,
-    "assert_topic": _asserted,
-    "assert_schema": _asserted,
-    "terminate_query": _terminated,
+    "assert_topic": _print_asserted,
+    "assert_schema": _print_asserted,
+    "terminate_query": _print_terminated,
     "connector_list": print_connectors,
     "connector_plugins_list": print_plugins,
     "connector_info": print_created_connector,

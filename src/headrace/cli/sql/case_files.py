@@ -52,7 +52,7 @@ class SqlCaseFile:
 
     @classmethod
     def read(cls, path: Path) -> SqlCaseFile:
-        """Reads a file, or says what is wrong with it."""
+        """Reads a file; raises an error that names the wrong field."""
         where, found = f"'{path}'", read_json(path, parse_float=Decimal)
         top = object_of(found, where, required=("cases",), optional=("script", "statements", "settings"))
         statements = _statements(top, where)

@@ -53,7 +53,7 @@ def _run(driver: SqlTestDriver, step: Step, sources: Sequence[str]) -> str | Non
             # A later step creates it.
             continue
         expected = [row for row in step.output if row.source == source]
-        found = _compared(source, driver.rows(source), expected)
+        found = _compare_rows(source, driver.rows(source), expected)
         if found is not None:
             return found
     unknown = next((row.source for row in step.output if _is_unknown(driver, row.source)), None)
@@ -74,7 +74,7 @@ def _execute(driver: SqlTestDriver, step: Step) -> str | None:
     return None if step.error is None else f"no error instead of {step.error!r}"
 
 
-def _compared(source: str, found: Sequence[TestRow], expected: Sequence[Row]) -> str | None:
+def _compare_rows(source: str, found: Sequence[TestRow], expected: Sequence[Row]) -> str | None:
     for number, (row, wanted) in enumerate(zip(found, expected, strict=False), 1):
         difference = _compared_row(row, wanted)
         if difference is not None:

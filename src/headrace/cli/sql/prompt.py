@@ -67,7 +67,7 @@ class Prompt:
     def _run(self, text: str) -> None:
         if not text.strip():
             return
-        if builtin(text, self._session, self._entered):
+        if builtin(text, self._session, self._read_entry):
             return
         try:
             self._session.run(text)
@@ -75,7 +75,7 @@ class Prompt:
             if _may_change(text):
                 self._names.refresh(self._session.client)
 
-    def _entered(self) -> list[str]:
+    def _read_entry(self) -> list[str]:
         return list(self._prompt.history.get_strings())
 
 

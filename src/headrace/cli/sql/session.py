@@ -1,4 +1,4 @@
-"""A session of the prompt: what was set and defined, and what is done with a text of statements."""
+"""Session of the prompt: its settings and variables, and the execution of statements."""
 
 from __future__ import annotations
 

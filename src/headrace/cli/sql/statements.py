@@ -82,7 +82,7 @@ def prompt(
         screen.spool(spool)
     interactive = not execute and file is None and sys.stdin.isatty()
     try:
-        with _reached(server, common.settings() | settings, engine) as reached:
+        with _reach_server(server, common.settings() | settings, engine) as reached:
             session = Session(SqlClient(reached.address, token=token or reached.token, user=user), screen)
             if server is not None:
                 session.settings.update(settings)
@@ -116,7 +116,7 @@ def _interactive(session: Session, server: str | None) -> None:
 
 
 @contextmanager
-def _reached(server: str | None, settings: dict[str, object], engine: str) -> Iterator[ServerConnection]:
+def _reach_server(server: str | None, settings: dict[str, object], engine: str) -> Iterator[ServerConnection]:
     if server is None:
         # CREATE FUNCTION finds modules beside the user.
         sys.path.insert(0, str(Path.cwd()))

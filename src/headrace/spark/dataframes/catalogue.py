@@ -86,10 +86,10 @@ def fetch_sources(server: str, *, token: str | None = None, user: str | None = N
             found = json.load(answer)
     except HTTPError as error:
         remedy = "give a token or a user" if error.code == 401 else "is it a SQL server of Headrace?"
-        message = f"the SQL server at {server} does not tell its tables: {error.code} {error.reason}; {remedy}"
+        message = f"the SQL server at {server} refuses the list of its tables: {error.code} {error.reason}; {remedy}"
         raise LogError(message) from error
     except (URLError, TimeoutError, ValueError) as error:
-        message = f"the SQL server at {server} cannot be asked for its tables: {error}; is it running there?"
+        message = f"the SQL server at {server} cannot list its tables: {error}; is it running there?"
         raise LogError(message) from error
     sources = (ReadableSource.from_json(each) for each in found["sources"])
     return ServerSources(found["log"], {each.definition.name: each for each in sources})

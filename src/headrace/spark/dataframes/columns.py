@@ -77,7 +77,7 @@ class ColumnReader:
     """Reads the bytes of a column."""
 
     exact: Convert
-    """Says what is wrong with bytes that it cannot read."""
+    """Explains why bytes cannot be read."""
     fast: Convert
     """Reads the same values, and may fail with any exception."""
 
@@ -174,7 +174,7 @@ def column_format(name: str, type: DataType | None = None, window_size: int | No
 
 def _typed_json(type: DataType) -> ColumnFormat:
     serde = Serdes.json(_python_type(type))
-    return ColumnFormat(JSON, serde, type, (type.__class__,), _converter(type), _back(type))
+    return ColumnFormat(JSON, serde, type, (type.__class__,), _converter(type), _arrow_to_spark(type))
 
 
 def _json_text() -> ColumnFormat:
@@ -236,7 +236,7 @@ def _converter(type: DataType) -> Convert | None:
     return _nested(type, _arrow_leaf, lambda pairs: list(pairs.items()), dict.items)
 
 
-def _back(type: DataType) -> Convert | None:
+def _arrow_to_spark(type: DataType) -> Convert | None:
     return _nested(type, lambda _: None, dict, iter)
 
 

@@ -1,4 +1,4 @@
-"""Filters that Spark pushes down, as bounds of what is read."""
+"""Filters that Spark pushes down, as bounds of a read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KeyBytes = Callable[[Any], bytes]
 ToNumber = Callable[[Any], int | float]
 
 
-def _same(number: int) -> int:
+def _identity(number: int) -> int:
     return number
 
 
@@ -38,7 +38,7 @@ class Range:
     first: int = -MAX_LONG
     last: int = MAX_LONG
 
-    def within(self, filter: Filter, to_number: ToNumber = _same) -> Range | None:
+    def within(self, filter: Filter, to_number: ToNumber = _identity) -> Range | None:
         """Returns what is left of it behind a filter; None if the filter is of another kind.
 
         >>> Range().within(GreaterThan(("offset",), 5)).within(LessThanOrEqual(("offset",), 9))
@@ -93,7 +93,7 @@ class Pushable:
     partition: str | None = None
     offset: str | None = None
     time: str | None = None
-    to_ms: ToNumber = _same
+    to_ms: ToNumber = _identity
     """Milliseconds of a time in the column."""
     key: str | None = None
     key_bytes: KeyBytes | None = None
@@ -108,14 +108,14 @@ class Pushable:
         """
         left = []
         for filter in filters:
-            pushed = self._pushed(bounds, filter)
+            pushed = self._push_down(bounds, filter)
             if pushed is None:
                 left.append(filter)
             else:
                 bounds = pushed
         return bounds, left
 
-    def _pushed(self, bounds: Bounds, filter: Filter) -> Bounds | None:
+    def _push_down(self, bounds: Bounds, filter: Filter) -> Bounds | None:
         if not isinstance(filter, EqualTo | In | _ENDS) or len(filter.attribute) != 1 or filter.value is None:
             return None
         [column] = filter.attribute

@@ -87,7 +87,7 @@ class Options:
                 raise ConfigError(message)
         made = cls(
             settings=rest,
-            **{name: _READ.get(name, _same)(name, value) for name, value in own.items()},
+            **{name: _READ.get(name, _keep_text)(name, value) for name, value in own.items()},
         )
         made._check()
         return made
@@ -150,7 +150,7 @@ class Options:
         return open_log(config)
 
 
-def _same(_name: str, value: str) -> str:
+def _keep_text(_name: str, value: str) -> str:
     return value
 
 

@@ -65,7 +65,7 @@ def asked_bounds(options: Options) -> Bounds:
 
 
 def plan_ranges(log: TopicLog, topic: str, options: Options, bounds: Bounds, *, split: bool) -> list[ScanRange]:
-    """Returns what has to be read of a topic, up to what is committed now; without ``split`` one range a partition."""
+    """Returns the ranges of a topic to read, up to its committed end; without ``split`` one per partition."""
     chosen = [each for each in range(log.partitions_of(topic)) if bounds.has_partition(each)]
     if bounds.keys is not None and options.partitioner is not None:
         partition_of = known_partitions(log.partitions_of(topic))

@@ -275,10 +275,10 @@ def _arrow_converter(type: SqlType, *, within: bool = True) -> Callable[[Any], A
             item = _arrow_converter(type.item)
             return None if item is None else lambda values: [None if each is None else item(each) for each in values]
         case SqlMap():
-            value = _arrow_converter(type.value) or _same
+            value = _arrow_converter(type.value) or _identity
             return lambda found: [(key, None if each is None else value(each)) for key, each in found.items()]
         case SqlStruct():
-            parts = {each.name: _arrow_converter(each.type) or _same for each in type.fields}
+            parts = {each.name: _arrow_converter(each.type) or _identity for each in type.fields}
             return lambda row: {
                 name: None if row.get(name) is None else part(row[name]) for name, part in parts.items()
             }
@@ -286,5 +286,5 @@ def _arrow_converter(type: SqlType, *, within: bool = True) -> Callable[[Any], A
     return (lambda time_ms: time_ms * 1000) if within and type.base is SqlBaseType.TIMESTAMP else None
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value

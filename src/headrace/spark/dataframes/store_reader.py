@@ -69,12 +69,12 @@ def find_store(options: Options) -> FoundStore:
         application,
         topic,
         StoreShape(name, store.kind, store.window_ms, store.retention_ms, store.by_time),
-        {KEY: _named(options.key, store, KEY), VALUE: _named(options.value, store, VALUE)},
+        {KEY: _find_serde_name(options.key, store, KEY), VALUE: _find_serde_name(options.value, store, VALUE)},
         is_bounded=not store.is_logged and not store.is_global,
     )
 
 
-def _named(given: str | None, store: StoreOutline, column: str) -> str:
+def _find_serde_name(given: str | None, store: StoreOutline, column: str) -> str:
     if given is not None:
         return given
     serde = store.key_serde if column == KEY else store.value_serde
@@ -145,10 +145,10 @@ class StoreReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Returns the partitions of the changelog, up to what is committed now."""
         with closing(self._options.open_log()) as log:
-            options = self._bounded(log) if self._store.is_bounded else self._options
+            options = self._bounded_options(log) if self._store.is_bounded else self._options
             return list(plan_ranges(log, self._store.topic, options, self._bounds, split=False))
 
-    def _bounded(self, log: DurableLog) -> Options:
+    def _bounded_options(self, log: DurableLog) -> Options:
         topic, positions = self._store.topic, log.positions(self._store.application)
         read = {each: positions.get((topic, each), 0) for each in range(log.partitions_of(topic))}
         return replace(self._options, ending_offsets=read)

@@ -127,13 +127,13 @@ def _rows(store: Any, shape: StoreShape, keys: set[bytes]) -> Iterator[TableRow]
         case "key_value":
             return (TableRow(key, value, None) for key, value in store.all())
         case "timestamped_key_value":
-            return (TableRow(key, pair.value, _known(pair.timestamp_ms)) for key, pair in store.all())
+            return (TableRow(key, pair.value, _known_time(pair.timestamp_ms)) for key, pair in store.all())
         case "versioned":
             found = ((key, store.get(key)) for key in sorted(keys))
-            return (TableRow(key, row.value, _known(row.timestamp_ms)) for key, row in found if row is not None)
+            return (TableRow(key, row.value, _known_time(row.timestamp_ms)) for key, row in found if row is not None)
         case "timestamped_window":
             return (
-                TableRow(at.key, pair.value, _known(pair.timestamp_ms), at.window.start_ms, at.window.end_ms)
+                TableRow(at.key, pair.value, _known_time(pair.timestamp_ms), at.window.start_ms, at.window.end_ms)
                 for at, pair in store.all()
             )
         case "session":
@@ -144,5 +144,5 @@ def _rows(store: Any, shape: StoreShape, keys: set[bytes]) -> Iterator[TableRow]
     return (TableRow(at.key, value, None, at.window.start_ms, at.window.end_ms) for at, value in store.all())
 
 
-def _known(timestamp_ms: int) -> int | None:
+def _known_time(timestamp_ms: int) -> int | None:
     return None if timestamp_ms == UNKNOWN_TIMESTAMP else timestamp_ms

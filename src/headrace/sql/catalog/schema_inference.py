@@ -65,12 +65,12 @@ def inferred_columns(
             continue
         # Neither the table's PRIMARY KEY nor the stream's KEY has to be there: a topic may have no key at all.
         found = _registered(topic, namespace, format, side_options, schema_id, choice)
-        inferred = format_named(format).infer(found, _inferring(given, side_options, namespace), namespace)
+        inferred = format_named(format).infer(found, _infer_options(given, side_options, namespace), namespace)
         result = (*inferred, *result) if namespace is Namespace.KEY else (*result, *inferred)
     return result
 
 
-def _inferring(given: WithProperties, options: FormatOptions, namespace: Namespace) -> FormatOptions:
+def _infer_options(given: WithProperties, options: FormatOptions, namespace: Namespace) -> FormatOptions:
     """Returns the options with the wrapping that the statement says, which tells a single column from a record."""
     if namespace is Namespace.VALUE and given.wrap_single_value is not None:
         return replace(options, wrapped=given.wrap_single_value)

@@ -1,4 +1,12 @@
-"""Typed expressions: ``analyse`` types a node and compiles it to Python source; row functions run the source."""
+"""Typed expressions: ``analyse`` types a node and compiles it to Python source; row functions run the source.
+
+| module | |
+|---|---|
+| ``analysis``, ``analyser``, ``typed`` | entry points, the rules by node, and what they give |
+| ``values``, ``arithmetic``, ``comparisons``, ``conditions``, ``calls``, ``casts`` | the rules |
+| ``coercion``, ``literals`` | common types of lists; values in a statement |
+| ``row_functions``, ``call_timeout`` | compiled expressions over rows, and their time limit |
+"""
 
 from headrace.sql.expressions.analysis import (
     AggregateCall,

@@ -1,4 +1,15 @@
-"""Formats: how the rows of a source become bytes and come back."""
+"""Formats: how the rows of a source become bytes and come back.
+
+| module | |
+|---|---|
+| ``format``, ``registered`` | the protocol, and what formats with registered schemas share |
+| ``json``, ``json_reading``, ``json_writing`` | JSON |
+| ``json_sr``, ``json_schemas`` | JSON_SR |
+| ``avro``, ``avro_schemas``, ``avro_unions``, ``avro_writing`` | AVRO |
+| ``protobuf``, ``proto_columns``, ``proto_messages``, ``proto_schemas``, ``proto_text`` | PROTOBUF |
+| ``delimited``, ``kafka``, ``none`` | DELIMITED, KAFKA, NONE |
+| ``coercion``, ``java_numbers``, ``generated``, ``registered_json`` | what formats share |
+"""
 
 from __future__ import annotations
 

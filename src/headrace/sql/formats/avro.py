@@ -44,7 +44,7 @@ class AvroFormat(Format):
         registry, make_row = registry_of(self, options), row_maker(columns, wrapped=is_wrapped(columns, options))
 
         def read_row(data: bytes) -> list[Any] | None:
-            schema, restore = _parsed(registry, schema_id_of(data))
+            schema, restore = _parse_schema(registry, schema_id_of(data))
             value = fastavro.schemaless_reader(BytesIO(data[SIZE:]), schema, None)
             return make_row(value if restore is None else restore(value))
 
@@ -91,7 +91,7 @@ def _row_maker(columns: tuple[Column, ...], schema: Any, *, wrapped: bool) -> Ca
 
 
 @lru_cache(maxsize=1024)
-def _parsed(registry: SchemaRegistry, id: int) -> tuple[Any, Callable[[Any], Any] | None]:
+def _parse_schema(registry: SchemaRegistry, id: int) -> tuple[Any, Callable[[Any], Any] | None]:
     text = registry.schema(id).text
     return _parsed_text(text), union_reader(json.loads(text))
 

@@ -84,7 +84,7 @@ def _typed_reader(columns: tuple[Column, ...], *, wrapped: bool) -> Callable[[by
         source.line(f"return [{', '.join(parts)}]")
     else:
         type = columns[0].type
-        decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_typed(type, source))
+        decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_make_typed(type, source))
         source.line(f"value = {source.constant(decoder.decode)}(data)")
         source.line(f"return [{_code(type, 'value', source)}]")
     return source.function("data")
@@ -94,17 +94,17 @@ def _record(fields: Iterable[tuple[str, SqlType]], source: Source) -> Any:
     named = [(f"f{index}", name, type) for index, (name, type) in enumerate(fields)]
     return msgspec.defstruct(
         "Record",
-        [(attribute, _typed(type, source)) for attribute, _, type in named],
+        [(attribute, _make_typed(type, source)) for attribute, _, type in named],
         rename={attribute: name for attribute, name, _ in named},
         gc=False,
     )
 
 
-def _typed(type: SqlType, source: Source) -> Any:
+def _make_typed(type: SqlType, source: Source) -> Any:
     if isinstance(type, SqlArray):
-        return list[_typed(type.item, source)] | None  # type: ignore[misc]  # a type made at run time
+        return list[_make_typed(type.item, source)] | None  # type: ignore[misc]  # a type made at run time
     if isinstance(type, SqlMap):
-        return dict[str, _typed(type.value, source)] | None  # type: ignore[misc]  # a type made at run time
+        return dict[str, _make_typed(type.value, source)] | None  # type: ignore[misc]  # a type made at run time
     if isinstance(type, SqlStruct):
         return _record(((field.name, field.type) for field in type.fields), source) | None
     return _TYPES[type.base] | None

@@ -98,18 +98,18 @@ def type_of(text: str, *, keep_case: bool) -> SqlType:
     'STRUCT<`a` BIGINT>'
     """
     schema = json.loads(text)
-    return _type(_resolved(schema, schema, ()), keep_case=keep_case)
+    return _type(_resolve_schema(schema, schema, ()), keep_case=keep_case)
 
 
-def _resolved(schema: Any, root: Any, outer: tuple[str, ...]) -> Any:
+def _resolve_schema(schema: Any, root: Any, outer: tuple[str, ...]) -> Any:
     """Returns the schema with what it refers to, inside of itself, in the place of the references."""
     if isinstance(schema, list):
-        return [_resolved(part, root, outer) for part in schema]
+        return [_resolve_schema(part, root, outer) for part in schema]
     if not isinstance(schema, dict):
         return schema
     reference = schema.get("$ref")
     if not isinstance(reference, str):
-        return {key: _resolved(part, root, outer) for key, part in schema.items() if key not in _DEFINITIONS}
+        return {key: _resolve_schema(part, root, outer) for key, part in schema.items() if key not in _DEFINITIONS}
     if not reference.startswith("#/") or reference in outer:
         message = f"JSON schema reference '{reference}' has no type in SQL: it leads elsewhere, or into itself"
         raise SqlStatementError(message)
@@ -117,7 +117,7 @@ def _resolved(schema: Any, root: Any, outer: tuple[str, ...]) -> Any:
     for step in reference[2:].split("/"):
         found = found[step.replace("~1", "/").replace("~0", "~")]
     rest = {key: part for key, part in schema.items() if key != "$ref"}
-    return {**_resolved(found, root, (*outer, reference)), **rest}
+    return {**_resolve_schema(found, root, (*outer, reference)), **rest}
 
 
 def properties_of(schema: Any) -> list[str]:

@@ -116,7 +116,7 @@ def compiled(schema: Schema, registry: SchemaRegistry | None) -> Compiled:
     """Returns the schema, compiled; the registry has the schemas that it imports."""
     pool = descriptor_pool.DescriptorPool()
     parameters: dict[tuple[str, str], dict[str, str]] = {}
-    file = _parsed(schema.text, "schema.proto")
+    file = _parse_file(schema.text, "schema.proto")
     _add(pool, file, schema, registry, parameters)
     package = file.descriptor.package
     names = (message.name for message in file.descriptor.message_type)
@@ -134,7 +134,7 @@ def _add(
             if found is None:
                 message = f"schema '{name}', version {reference.version} of '{reference.subject}', is not registered"
                 raise LookupError(message)
-            _add(pool, _parsed(found.schema.text, name), found.schema, registry, parameters)
+            _add(pool, _parse_file(found.schema.text, name), found.schema, registry, parameters)
         else:
             _add_known(pool, name)
     parameters.update(file.parameters)
@@ -151,7 +151,7 @@ def _add_known(pool: Any, name: str) -> None:
     pool.Add(descriptor)
 
 
-def _parsed(text: str, name: str) -> ProtoFile:
+def _parse_file(text: str, name: str) -> ProtoFile:
     if "message" in text or "syntax" in text:
         return parse_proto(text, name)
     # The client for Python registers descriptors instead of texts.

@@ -81,7 +81,7 @@ class _Parser:
                 case ";":
                     pass
                 case other:
-                    raise self._unexpected(other, "a declaration")
+                    raise self._unexpected_error(other, "a declaration")
         return self._made
 
     def _import(self) -> None:
@@ -159,7 +159,7 @@ class _Parser:
         self._expect("=")
         number = self._take()
         if not number.isdigit():
-            raise self._unexpected(number, "the number of a field")
+            raise self._unexpected_error(number, "the number of a field")
         added.number = int(number)
         if self._peek() == "[":
             found = self._parameters()
@@ -224,22 +224,22 @@ class _Parser:
     def _take(self) -> str:
         token = self._peek()
         if not token:
-            raise self._unexpected(_END, "more")
+            raise self._unexpected_error(_END, "more")
         self._next += 1
         return token
 
     def _expect(self, wanted: str) -> None:
         token = self._take()
         if token != wanted:
-            raise self._unexpected(token, f"'{wanted}'")
+            raise self._unexpected_error(token, f"'{wanted}'")
 
     def _string(self) -> str:
         token = self._take()
         if token[0] not in "\"'":
-            raise self._unexpected(token, "a text in quotes")
+            raise self._unexpected_error(token, "a text in quotes")
         return token[1:-1]
 
-    def _unexpected(self, found: str, wanted: str) -> ValueError:
+    def _unexpected_error(self, found: str, wanted: str) -> ValueError:
         start = self._tokens[min(self._next, len(self._tokens)) - 1][1] if self._tokens else 0
         line = self._text.count("\n", 0, start) + 1
         return ValueError(f"Protobuf schema, line {line}: expected {wanted}, got {found}")

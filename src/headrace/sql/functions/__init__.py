@@ -2,6 +2,15 @@
 
 ``registry`` holds them by name, ``signatures`` and ``resolution`` say which overload a call means, ``definitions`` is
 what a function is made of; the other modules are families of functions.
+
+| module | |
+|---|---|
+| ``registry``, ``definitions``, ``signatures``, ``resolution`` | functions by name, and overloads |
+| ``builtin`` | all functions of the language |
+| ``numbers``, ``trigonometry``, ``strings``, ``regexes``, ``urls``, ``dates`` | families by type |
+| ``arrays``, ``maps``, ``tables``, ``json_text``, ``encodings``, ``masks``, ``conditionals`` | families by purpose |
+| ``python``, ``type_hints``, ``user_values`` | functions written in Python |
+| ``java_regex``, ``sizes`` | Java's regular expressions; size limits |
 """
 
 from headrace.sql.functions.builtin import BUILTIN_FUNCTIONS

@@ -140,9 +140,9 @@ class StreamsHost:
         self._patience = patience
         self._lease = lease
         self._held = ExitStack()
-        self._wake_waiting: Callable[[], None] = _nothing
+        self._wake_waiting: Callable[[], None] = _do_nothing
         self._prepare: Callable[[], None] | None = None
-        self._log = self._shared(log)
+        self._log = self._share_log(log)
         self._settings = dict(settings)
         self._service_id = service_id
         self._engine = engine or self._shared_engines()
@@ -157,7 +157,7 @@ class StreamsHost:
         self._thread = threading.Thread(target=self._tend, name="headrace-sql-queries", daemon=True)
         self._thread.start()
 
-    def _shared(self, log: DurableLog) -> DurableLog:
+    def _share_log(self, log: DurableLog) -> DurableLog:
         """Returns the log with what all queries have together: one thread that waits, and one that tidies up."""
         if not isinstance(log, EmbeddedLog):
             return log
@@ -172,7 +172,7 @@ class StreamsHost:
         """Returns what makes engines on Spark, all of them in one loop: per tick there is one job for all queries."""
         # Imported here: a server whose queries run in its process needs no pyspark.
         try:
-            from headrace.spark.engine import SharedSparkEngines
+            from headrace.spark.spark_engine import SharedSparkEngines
         except ImportError as error:
             raise missing_spark(error) from error
         config = StreamsConfig.of({**self._settings, "application.id": f"{self._service_id}sql"})
@@ -395,7 +395,7 @@ class StreamsHost:
         )
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nobody waits in a way that could be ended."""
 
 

@@ -174,13 +174,13 @@ def _expire(step: Expire, builder: StreamsBuilder) -> AnyTable:
 
 @_added.register
 def _filter(step: Filter, builder: StreamsBuilder) -> AnyStream | AnyTable:
-    passing = records.Passing(step.predicate)
+    passing = records.RowFilter(step.predicate)
     return _built(step.parent, builder).filter(passing)
 
 
 @_added.register
 def _project(step: Project, builder: StreamsBuilder) -> AnyStream | AnyTable:
-    return _built(step.parent, builder).map_values(records.Projected(step.function))
+    return _built(step.parent, builder).map_values(records.ProjectRow(step.function))
 
 
 @_added.register
@@ -188,13 +188,13 @@ def _drop_repeated(step: DropRepeated, builder: StreamsBuilder) -> AnyStream:
     stream = _stream(step.parent, builder)
     if isinstance(step.parent, SelectKey):
         stream = stream.repartition(Repartitioned("Distinct", _key_serde(step), _row_serde(step)))
-    compared = records.Compared(step.by)
+    compared = records.RowIdentity(step.by)
     return stream.distinct(compared, within=step.within, id_serde=StoredRowSerde(step.types), name="Distinct")
 
 
 @_added.register
 def _flat_map(step: FlatMap, builder: StreamsBuilder) -> AnyStream:
-    return _stream(step.parent, builder).flat_map_values(records.Exploded(step.function))
+    return _stream(step.parent, builder).flat_map_values(records.ExplodeRow(step.function))
 
 
 @_added.register
@@ -261,7 +261,7 @@ def _aggregated_stream(step: GroupedAggregate, builder: StreamsBuilder) -> AnyTa
             # Without windows the aggregation leaves null rows out by itself.
             stream = stream.filter(records.has_row)
         if step.plain_arguments is None:
-            stream = stream.map_values(records.Projected(step.arguments))
+            stream = stream.map_values(records.ProjectRow(step.arguments))
         else:
             add = added_rows(step.aggregates, step.widths, step.plain_arguments)
     grouped = stream.group_by_key(Grouped("Aggregate-GroupBy", _plain_key_serde(step), _arguments_serde(step)))

@@ -9,7 +9,7 @@ from headrace.sql.expressions import RowFunction
 from headrace.sql.planning.clause_checks import check_functions, check_table_functions
 from headrace.sql.planning.group_by import check_row_functions
 from headrace.sql.planning.planner import everything_in
-from headrace.sql.planning.record_functions.records import Exploded
+from headrace.sql.planning.record_functions.records import ExplodeRow
 from headrace.sql.planning.select import SelectClause
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.table_functions import TableFunctions
@@ -44,14 +44,14 @@ class RowQuery:
             condition = self._sources.internal(where)
             self.predicate = self._typing.predicate(condition, self._everything, "WHERE").function
         layout = self._everything
-        self._exploded: Exploded | None = None
+        self._explode: ExplodeRow | None = None
         if table_functions.calls:
             check_table_functions(is_table=self.source.is_table, grouped=False)
             calls = [self._sources.internal(call) for call in table_functions.calls]
             typed = [self._typing.table(call, layout) for call in calls]
             layout = layout + table_functions.columns(layout)
             texts = [expression_text(call) for call in calls]
-            self._exploded = Exploded(RowFunction([one.expression for one in typed], texts))
+            self._explode = ExplodeRow(RowFunction([one.expression for one in typed], texts))
         expressions = [self._sources.internal(one.expression) for one in selected]
         project, types = self._typing.row_function(expressions, layout, "Invalid Select: ")
         self._project: Callable[[Row], list[Any]] = project.function
@@ -73,9 +73,9 @@ class RowQuery:
 
     def results(self, row: Row) -> Iterable[list[Any]]:
         """Returns what the query makes of a row that passes."""
-        if self._exploded is None:
+        if self._explode is None:
             return (self._project(row),)
-        return map(self._project, self._exploded(row))
+        return map(self._project, self._explode(row))
 
     def deleted(self, key_row: Row) -> list[Any]:
         """Returns what remains of a row that is gone: the columns of its key."""

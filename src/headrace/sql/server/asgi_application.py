@@ -68,7 +68,7 @@ def sql_application(
             *console.routes(),
         ],
         middleware=[
-            Middleware(Security, token=token, user=user, hosts=hosts, body_bytes=_STREAM_BYTES, answer=_refused)
+            Middleware(Security, token=token, user=user, hosts=hosts, body_bytes=_STREAM_BYTES, answer=_refusal)
         ],
         exception_handlers={404: _not_found, 405: _not_found},
         lifespan=lifespan,
@@ -79,7 +79,7 @@ def sql_application(
     return application
 
 
-def _refused(status: int, _code: str, message: str, headers: Mapping[str, str] | None) -> Response:
+def _refusal(status: int, _code: str, message: str, headers: Mapping[str, str] | None) -> Response:
     response = json_response(RequestError(status * 100, message).to_json(), status)
     response.headers.update(headers or {})
     return response

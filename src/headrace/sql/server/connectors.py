@@ -72,7 +72,7 @@ def _worker(service: SqlService) -> ConnectClient:
 
 
 @contextmanager
-def _failing(what: str) -> Iterator[None]:
+def _translate_failures(what: str) -> Iterator[None]:
     try:
         yield
     except ConnectError as error:
@@ -84,7 +84,7 @@ def _create(statement: CreateConnector, worker: ConnectClient) -> Entity:
     if _exists(statement, worker):
         return WarningEntity(statement_text=text, message=_already(statement))
     _check_config(statement, worker)
-    with _failing("Failed to create connector"):
+    with _translate_failures("Failed to create connector"):
         info = worker.create(statement.name, connector_config(statement))
     kind = str(info.get("type", "")).upper()
     others = () if kind in ("", "UNKNOWN", statement.kind) else (f"{statement.name} is a {kind} CONNECTOR",)
@@ -93,7 +93,7 @@ def _create(statement: CreateConnector, worker: ConnectClient) -> Entity:
 
 def _exists(statement: CreateConnector, worker: ConnectClient) -> bool:
     """Tells whether the connector is there already, and may be. As in ksqlDB names in another case are the same."""
-    with _failing("Failed to check for existing connector"):
+    with _translate_failures("Failed to check for existing connector"):
         exists = statement.name.lower() in {name.lower() for name in worker.names()}
     if exists and not statement.if_not_exists:
         raise RequestError(HTTPStatus.CONFLICT * 100, _already(statement))
@@ -112,7 +112,7 @@ def _check_config(statement: CreateConnector, worker: ConnectClient) -> None:
     elif not config[CONNECTOR_CLASS].strip():
         problems = ["Connector type cannot be empty"]
     else:
-        with _failing("Failed to validate connector"):
+        with _translate_failures("Failed to validate connector"):
             try:
                 problems = worker.problems(config)
             except ConnectRefusalError as error:
@@ -134,7 +134,7 @@ def _drop(statement: DropConnector, worker: ConnectClient, text: str) -> Entity:
 
 
 def _list(scope: str | None, worker: ConnectClient, text: str) -> Entity:
-    with _failing("Failed to list connectors"):
+    with _translate_failures("Failed to list connectors"):
         names = worker.names()
     found, warnings = [], []
     for name in names:
@@ -177,16 +177,16 @@ def _summary(status: Json) -> str:
 
 
 def _plugins(worker: ConnectClient, text: str) -> Entity:
-    with _failing("Failed to list connector plugins"):
+    with _translate_failures("Failed to list connector plugins"):
         found = worker.plugins()
     plugins = tuple(ConnectorPlugin(each.get("class", ""), each.get("type", ""), each.get("version")) for each in found)
     return ConnectorPlugins(statement_text=text, connectors_plugins=plugins)
 
 
 def _describe(name: str, worker: ConnectClient, service: SqlService, text: str) -> Entity:
-    with _failing("Failed to query connector status"):
+    with _translate_failures("Failed to query connector status"):
         status = _status(name, worker)
-    with _failing("Failed to describe connector"):
+    with _translate_failures("Failed to describe connector"):
         info = worker.info(name)
     topics: list[str] = []
     warnings: tuple[str, ...] = ()

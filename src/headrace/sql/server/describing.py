@@ -7,7 +7,6 @@ from typing import Any
 
 from headrace.sql.catalog import SourceDefinition, other_spelling
 from headrace.sql.catalog.persistent_query import PersistentQuery
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.definitions import AggregateOverload, Overload
 from headrace.sql.hosting.progress import PartitionProgress, topic_progress, unread
@@ -31,6 +30,7 @@ from headrace.sql.server.query_info import query_info, shown_state
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
 from headrace.sql.server.settings import shown_value
+from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.syntax.statements import CreateAsSelect, Describe, Explain, InsertInto, SelectQuery
 
 

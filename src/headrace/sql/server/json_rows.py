@@ -77,12 +77,12 @@ def _nullable(write: Writer) -> Writer:
 
 def _name_writer(type: SqlType) -> Writer:
     if type.base is SqlBaseType.STRING:
-        return _string
+        return _write_string
     write = _writer(type)
     return lambda value: json.dumps(write(value).strip('"'))
 
 
-def _string(value: Any) -> str:
+def _write_string(value: Any) -> str:
     return json.dumps(str(value), ensure_ascii=False)
 
 
@@ -121,7 +121,7 @@ _PLAIN: dict[SqlBaseType, Writer] = {
     SqlBaseType.BIGINT: str,
     SqlBaseType.DOUBLE: _double,
     SqlBaseType.DECIMAL: lambda value: f"{Decimal(value):f}",
-    SqlBaseType.STRING: _string,
+    SqlBaseType.STRING: _write_string,
     SqlBaseType.BYTES: lambda value: f'"{base64.b64encode(value).decode()}"',
     SqlBaseType.TIMESTAMP: _timestamp,
     SqlBaseType.DATE: _date,

@@ -30,14 +30,14 @@ class OpenQuery:
     sources: tuple[str, ...] = ()
     from_beginning: bool = False
     """Whether a push query reads what there was before it."""
-    _told: list[Callable[[], None]] = field(default_factory=list)
+    _close_listeners: list[Callable[[], None]] = field(default_factory=list)
     _is_closed: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def when_closed(self, tell: Callable[[], None]) -> None:
         """Has whoever sends the rows told when the query is ended: they may come from a function that hangs."""
         with self._lock:
-            self._told.append(tell)
+            self._close_listeners.append(tell)
             is_closed = self._is_closed
         if is_closed:
             tell()
@@ -46,7 +46,7 @@ class OpenQuery:
         """Ends the query, from any thread."""
         with self._lock:
             self._is_closed = True
-            told, self._told = self._told, []
+            told, self._close_listeners = self._close_listeners, []
         for tell in told:
             tell()
         self.end()

@@ -98,7 +98,7 @@ class _Guess:
             return "JSON or KAFKA_STRING"
         if _is_text(data):
             return "KAFKA_STRING"
-        if self._registered(data) is not None:
+        if self._read_registered(data) is not None:
             assert self._registry is not None, "it has read the record"
             return registered_format(data, self._registry) or ""
         return {4: "KAFKA_INT", 8: "KAFKA_BIGINT or KAFKA_DOUBLE"}.get(len(data), "KAFKA_STRING")
@@ -108,7 +108,7 @@ class _Guess:
             return "<null>"
         if _is_text(data) or _is_json(data):
             return data.decode()
-        registered = self._registered(data)
+        registered = self._read_registered(data)
         if registered is not None:
             return registered
         match len(data):
@@ -119,7 +119,7 @@ class _Guess:
             case _:
                 return data.hex(" ")
 
-    def _registered(self, data: bytes) -> str | None:
+    def _read_registered(self, data: bytes) -> str | None:
         """Returns a record that was written with a registered schema, as JSON; None if it was not, it seems."""
         if self._registry is None:
             return None

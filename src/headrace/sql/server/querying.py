@@ -54,7 +54,7 @@ class QueryEndpoint:
         except SqlError as error:
             raise of_statement(error, statement.text) from error
         return OpenQuery(
-            result.query_id, result.schema, result.rows, lambda: result.final_message, _nothing, is_push=False
+            result.query_id, result.schema, result.rows, lambda: result.final_message, _do_nothing, is_push=False
         )
 
     def _push(self, statement: SelectQuery, context: QueryContext) -> OpenQuery:
@@ -105,5 +105,5 @@ def _statement(text: str, session: Session) -> Statement:
     return statement
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """A pull query ends by itself."""

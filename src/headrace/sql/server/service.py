@@ -17,7 +17,6 @@ from headrace.sql.catalog.command_log import Command, CommandLog
 from headrace.sql.catalog.log_topics import LogTopics, ProposedTopics, RecordedTopics
 from headrace.sql.catalog.topic_directory import NewTopic
 from headrace.sql.connect.client import ConnectClient
-from headrace.sql.engine import Executed, SqlEngine
 from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.hosting.host import QueryHost
@@ -26,6 +25,7 @@ from headrace.sql.reading.results import QueryContext
 from headrace.sql.reading.tables import open_tables
 from headrace.sql.server.open_queries import OpenQueries
 from headrace.sql.server.settings import FUNCTION_MODULES, check_function_module, refusal
+from headrace.sql.sql_engine import Executed, SqlEngine
 from headrace.sql.syntax.parser import parse_statement
 from headrace.sql.syntax.statements import ControlQuery, CreateFunction, RunScript, SetProperty, Statement
 from headrace.topics.log import TopicLog
@@ -251,7 +251,7 @@ class SqlService:
             if isinstance(statement, ControlQuery) and statement.action != "TERMINATE":
                 return Outcome(offset, self._control(statement, running=running))
             trial = self.engine.trial(RecordedTopics(dict(command.topics)), command.schemas)
-            done = trial.execute(statement, self._permitted(offset, command))[0]
+            done = trial.execute(statement, self._permitted_properties(offset, command))[0]
         except SqlError as error:
             # Two servers wrote at once what does not go together; all of them come to the same end.
             logger.warning("%s, offset %d: %s was left out: %s", self._commands.topic, offset, command.text, error)
@@ -268,7 +268,7 @@ class SqlService:
             self._deleted = {**left, **command.deletes}
         return Outcome(offset, done)
 
-    def _permitted(self, offset: int, command: Command) -> dict[str, object]:
+    def _permitted_properties(self, offset: int, command: Command) -> dict[str, object]:
         """Returns the settings of a command without those that no statement may give."""
         found: dict[str, object] = {}
         for name, value in command.settings.items():

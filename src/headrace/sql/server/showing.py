@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headrace.sql.catalog.internal_topics import is_internal
-from headrace.sql.engine import SqlEngine
 from headrace.sql.server.describing import describe_queries, describe_sources
 from headrace.sql.server.entities.entity import Entity
 from headrace.sql.server.entities.lists import (
@@ -29,6 +28,7 @@ from headrace.sql.server.query_info import push_query_info, query_info
 from headrace.sql.server.service import SqlService
 from headrace.sql.server.session import Session
 from headrace.sql.server.settings import KNOWN, is_editable, shown_value
+from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.syntax.statements import ShowList
 
 

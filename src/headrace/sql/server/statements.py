@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from headrace.errors import StreamsError
 from headrace.sql.connect.configuration import masked_text
-from headrace.sql.engine import SqlEngine
 from headrace.sql.errors import Position, SqlError, excerpt
 from headrace.sql.insert_values import InsertedRecord, record_of
 from headrace.sql.server.asserting import assert_schema, assert_topic
@@ -32,6 +31,7 @@ from headrace.sql.server.open_queries import OpenQuery
 from headrace.sql.server.service import Outcome, SqlService
 from headrace.sql.server.session import Session
 from headrace.sql.server.showing import show
+from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.syntax.parser import parse_statement, split
 from headrace.sql.syntax.statements import (
     AlterSource,
@@ -90,11 +90,11 @@ class Statements:
         if len(split(text)) > 1:
             self._try_out(text, session.copy())
         entities: list[Entity] = []
-        for statement in _parsed(text, session, entities):
+        for statement in _parse_statements(text, session, entities):
             try:
                 entity = self._carry_out(statement, session)
             except (StreamsError, RequestError) as error:
-                raise _failed(error, statement, entities) from error
+                raise _error_of(error, statement, entities) from error
             if entity is not None:
                 entities.append(entity)
         if not entities and not text.strip():
@@ -103,11 +103,11 @@ class Statements:
 
     def _try_out(self, text: str, session: Session) -> None:
         engine = self._service.trial()
-        for statement in _parsed(text, session, []):
+        for statement in _parse_statements(text, session, []):
             try:
                 self._try(statement, session, engine)
             except (SqlError, RequestError) as error:
-                raise _failed(error, statement) from error
+                raise _error_of(error, statement) from error
 
     def _try(self, statement: Statement, session: Session, engine: SqlEngine) -> None:
         if isinstance(statement, ControlQuery) and statement.action != "TERMINATE":
@@ -200,7 +200,7 @@ def _is_change(statement: Statement) -> bool:
     return isinstance(statement, _CHANGES) or (isinstance(statement, SetProperty) and statement.system)
 
 
-def _parsed(text: str, session: Session, entities: list[Entity]) -> Iterator[Statement]:
+def _parse_statements(text: str, session: Session, entities: list[Entity]) -> Iterator[Statement]:
     """Yields the statements; a variable may be defined by the statement before the one that uses it."""
     try:
         parts = split(text)
@@ -213,7 +213,9 @@ def _parsed(text: str, session: Session, entities: list[Entity]) -> Iterator[Sta
             raise of_statement(error, part, entities) from error
 
 
-def _failed(error: StreamsError | RequestError, statement: Statement, entities: Sequence[Entity] = ()) -> RequestError:
+def _error_of(
+    error: StreamsError | RequestError, statement: Statement, entities: Sequence[Entity] = ()
+) -> RequestError:
     """Returns the error of a statement as clients know it."""
     text = _shown(statement)
     written = text.removesuffix(";")

@@ -108,7 +108,7 @@ def tokenize(text: str) -> list[Token]:
         if kind is Kind.WORD and not written.replace("_", "a").replace("@", "a").isalnum():
             kind = Kind.SIGN
         word = token.text.upper() if kind is Kind.WORD else token.text
-        joined = _joined(tokens, kind, token.start)
+        joined = _join_tokens(tokens, kind, token.start)
         if joined is not None:
             tokens[-1] = Token(
                 Kind.WORD, joined.text + word, joined.written + written, joined.position, joined.start, token.end + 1
@@ -119,7 +119,7 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-def _joined(tokens: list[Token], kind: Kind, start: int) -> Token | None:
+def _join_tokens(tokens: list[Token], kind: Kind, start: int) -> Token | None:
     """Returns the number directly before a word: together they are one name, such as ``1ST``."""
     if kind is not Kind.WORD or not tokens:
         return None

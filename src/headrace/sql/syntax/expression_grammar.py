@@ -132,30 +132,30 @@ def _sum(reader: Reader) -> Expression:
 
 
 def _product(reader: Reader) -> Expression:
-    left = _signed(reader)
+    left = _read_signed(reader)
     while reader.at_any("*", "/", "%"):
         token = reader.advance()
-        left = Binary(token.text, left, _signed(reader), position=token.position)
+        left = Binary(token.text, left, _read_signed(reader), position=token.position)
     return left
 
 
-def _signed(reader: Reader) -> Expression:
+def _read_signed(reader: Reader) -> Expression:
     if reader.at_any("+", "-") and not _at_negative_number(reader):
         token = reader.advance()
-        return Unary(token.text, _signed(reader), position=token.position)
-    operand = _suffixed(reader)
+        return Unary(token.text, _read_signed(reader), position=token.position)
+    operand = _read_suffixed(reader)
     while reader.at("AT", "TIME", "ZONE"):
         position = reader.expect("AT", "TIME", "ZONE").position
-        operand = AtTimeZone(operand, _suffixed(reader), position=position)
+        operand = AtTimeZone(operand, _read_suffixed(reader), position=position)
     return operand
 
 
 def read_primary(reader: Reader) -> Expression:
     """Reads what field access and subscripts may follow, with them."""
-    return _suffixed(reader)
+    return _read_suffixed(reader)
 
 
-def _suffixed(reader: Reader) -> Expression:
+def _read_suffixed(reader: Reader) -> Expression:
     base = _primary(reader)
     while True:
         position = reader.position
@@ -219,10 +219,10 @@ def _primary(reader: Reader) -> Expression:
         reader.expect("STRUCT", "(")
         fields = () if reader.accept(")") else reader.listed(lambda: _field(reader), close=")")
         return MakeStruct(fields, position=position)
-    return _named(reader)
+    return _read_named(reader)
 
 
-def _named(reader: Reader) -> Expression:
+def _read_named(reader: Reader) -> Expression:
     position = reader.position
     # A few functions have the name of a word that is otherwise reserved.
     if not reader.at_name() and not (reader.at("REPLACE", "(") or reader.at("LEFT", "(") or reader.at("RIGHT", "(")):

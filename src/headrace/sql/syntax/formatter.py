@@ -108,20 +108,20 @@ def _(node: nodes.Unary) -> str:
 
 @expression_text.register
 def _(node: nodes.Binary) -> str:
-    return _joined(node.left, node.operator, node.right)
+    return _join_operands(node.left, node.operator, node.right)
 
 
 @expression_text.register
 def _(node: nodes.Comparison) -> str:
-    return _joined(node.left, node.operator, node.right)
+    return _join_operands(node.left, node.operator, node.right)
 
 
 @expression_text.register
 def _(node: nodes.Logical) -> str:
-    return _joined(node.left, node.operator, node.right)
+    return _join_operands(node.left, node.operator, node.right)
 
 
-def _joined(left: nodes.Expression, operator: str, right: nodes.Expression) -> str:
+def _join_operands(left: nodes.Expression, operator: str, right: nodes.Expression) -> str:
     return f"({expression_text(left)} {operator} {expression_text(right)})"
 
 
@@ -142,7 +142,7 @@ def _(node: nodes.Between) -> str:
 
 @expression_text.register
 def _(node: nodes.InList) -> str:
-    return f"({expression_text(node.operand)} {_not(negated=node.negated)}IN ({_listed(node.items)}))"
+    return f"({expression_text(node.operand)} {_not(negated=node.negated)}IN ({_list_items(node.items)}))"
 
 
 @expression_text.register
@@ -180,12 +180,12 @@ def _(node: nodes.Cast) -> str:
 
 @expression_text.register
 def _(node: nodes.Call) -> str:
-    return f"{name_text(node.name)}({'*' if node.starred else _listed(node.arguments)})"
+    return f"{name_text(node.name)}({'*' if node.starred else _list_items(node.arguments)})"
 
 
 @expression_text.register
 def _(node: nodes.MakeArray) -> str:
-    return f"ARRAY[{_listed(node.items)}]"
+    return f"ARRAY[{_list_items(node.items)}]"
 
 
 @expression_text.register
@@ -219,7 +219,7 @@ def _(node: nodes.AtTimeZone) -> str:
     return f"{expression_text(node.operand)} AT TIME ZONE {expression_text(node.zone)}"
 
 
-def _listed(items: tuple[nodes.Expression, ...]) -> str:
+def _list_items(items: tuple[nodes.Expression, ...]) -> str:
     return ", ".join(map(expression_text, items))
 
 
@@ -273,11 +273,11 @@ def query_text(query: Query) -> str:
 def _distinct_text(distinct: Distinct | None) -> str:
     if distinct is None:
         return ""
-    return f" DISTINCT ON ({_listed(distinct.expressions)}) WITHIN {duration_text(distinct.within)}"
+    return f" DISTINCT ON ({_list_items(distinct.expressions)}) WITHIN {duration_text(distinct.within)}"
 
 
 def _grouping_text(items: tuple[nodes.Expression, ...]) -> str:
-    return _listed(items) if len(items) == 1 else f"({_listed(items)})"
+    return _list_items(items) if len(items) == 1 else f"({_list_items(items)})"
 
 
 def _select_text(item: SelectItem | SelectAll | SelectFields) -> str:

@@ -67,7 +67,7 @@ def statements(text: str, *, testing: bool = False) -> Iterator[Statement]:
             pass
         if reader.at_end():
             return
-        statement = _guarded(reader, lambda: _read(reader, testing=testing))
+        statement = _read_guarded(reader, lambda: _read(reader, testing=testing))
         if not (reader.at(";") or reader.at_end()):
             reader.fail()
         yield statement
@@ -109,7 +109,7 @@ def parse_statement(text: str) -> Statement:
     DropType(text='drop type t', name='T', if_exists=False)
     """
     reader = Reader(text, tokenize(text))
-    statement = _guarded(reader, lambda: _read(reader, testing=False))
+    statement = _read_guarded(reader, lambda: _read(reader, testing=False))
     reader.accept(";")
     if not reader.at_end():
         reader.fail()
@@ -123,7 +123,7 @@ def parse_expression(text: str) -> Expression:
     Binary(operator='+', left=ColumnReference(name='A', source=None), right=Literal(value=1))
     """
     reader = Reader(text, tokenize(text))
-    expression = _guarded(reader, lambda: read_expression(reader))
+    expression = _read_guarded(reader, lambda: read_expression(reader))
     if not reader.at_end():
         reader.fail()
     return expression
@@ -136,13 +136,13 @@ def parse_type(text: str) -> TypeName:
     'MAP<STRING, ARRAY<INTEGER>>'
     """
     reader = Reader(text, tokenize(text))
-    found = _guarded(reader, lambda: read_type(reader))
+    found = _read_guarded(reader, lambda: read_type(reader))
     if not reader.at_end():
         reader.fail()
     return found
 
 
-def _guarded(reader: Reader, read: Callable[[], T]) -> T:
+def _read_guarded(reader: Reader, read: Callable[[], T]) -> T:
     """Reads; what is nested deeper than this can follow is an error in the text, not of the reader."""
     start = reader.position
     try:

@@ -203,7 +203,7 @@ class MapCast:
     value: Callable[[Any], Any] | None
 
     def __call__(self, value: dict[Any, Any]) -> dict[Any, Any]:
-        return {_converted(self.key, key): _converted(self.value, one) for key, one in value.items()}
+        return {_convert_or_raise(self.key, key): _convert_or_raise(self.value, one) for key, one in value.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class StructCast:
     fields: tuple[tuple[str, Callable[[Any], Any] | None], ...]
 
     def __call__(self, value: dict[str, Any]) -> dict[str, Any]:
-        return {name: _converted(convert, value.get(name)) for name, convert in self.fields}
+        return {name: _convert_or_raise(convert, value.get(name)) for name, convert in self.fields}
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class TextOf:
         return _text(self.type, value)
 
 
-def _converted(convert: Callable[[Any], Any] | None, value: Any) -> Any:
+def _convert_or_raise(convert: Callable[[Any], Any] | None, value: Any) -> Any:
     return value if convert is None or value is None else convert(value)
 
 

@@ -51,7 +51,7 @@ class Cleaner:
         self._next = 0
 
     def clean(self, max_bytes: int, now_ms: int) -> Cleaned:
-        with _alone(Path(self._environment.directory) / "cleaner.lock") as is_alone:
+        with _try_lock(Path(self._environment.directory) / "cleaner.lock") as is_alone:
             if not is_alone:
                 return Cleaned(0, 0, more=False)
             self._environment.forget_dead_readers()
@@ -78,7 +78,7 @@ class Cleaner:
         if cleanup is None:
             return write_tables(self._environment, lambda tables: _drop_step(tables, number, partition), reserve=True)
         # Looking first leaves the lock to others when there is nothing to do, which is the usual case.
-        if read_tables(self._environment, lambda tables: _expired(tables, number, partition, cleanup, now_ms)):
+        if read_tables(self._environment, lambda tables: _find_expired(tables, number, partition, cleanup, now_ms)):
             return write_tables(
                 self._environment, lambda tables: _trim_step(tables, number, partition, cleanup, now_ms), reserve=True
             )
@@ -123,7 +123,7 @@ def _jobs(tables: Tables) -> list[_Job]:
     return jobs
 
 
-def _expired(tables: Tables, number: int, partition: int, cleanup: Cleanup, now_ms: int) -> list[Extent]:
+def _find_expired(tables: Tables, number: int, partition: int, cleanup: Cleanup, now_ms: int) -> list[Extent]:
     """Returns blobs at the beginning of a partition that are to go, as many as one step removes."""
     state = tables.state(number, partition)
     expired: list[Extent] = []
@@ -143,7 +143,7 @@ def _expired(tables: Tables, number: int, partition: int, cleanup: Cleanup, now_
 
 
 def _trim_step(tables: Tables, number: int, partition: int, cleanup: Cleanup, now_ms: int) -> tuple[int, int]:
-    expired = _expired(tables, number, partition, cleanup, now_ms)
+    expired = _find_expired(tables, number, partition, cleanup, now_ms)
     state = tables.state(number, partition)
     for old in expired:
         tables.delete_entry(number, partition, state, old.base, old.size)
@@ -178,7 +178,7 @@ def _drop_step(tables: Tables, number: int, partitions: int) -> tuple[int, int]:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[bool]:
+def _try_lock(path: Path) -> Iterator[bool]:
     """Gives True to one process or thread at a time; its end, however it comes, lets the next one in."""
     with path.open("wb") as file:
         try:

@@ -42,7 +42,7 @@ def commit(
     receipts: Sequence[Receipt],
     positions: Mapping[TopicPartition, int],
 ) -> Committed:
-    """Publishes a batch: outputs, changelogs, positions and task records, by the one who owns the journal."""
+    """Publishes a batch, for the owner of the journal: outputs, changelogs, positions and task records."""
     last = tables.application(application) or Application()
     check_owner(application, incarnation, last)
     if batch_id != last.batch_id + 1:

@@ -75,7 +75,7 @@ def rewrite_step(tables: Tables, number: int, partition: int, current: Round, cl
     """Rewrites some blobs without the records that have a successor."""
     assert current.horizon is not None, "keys are noted first"
     state = tables.state(number, partition)
-    run = _sift(tables, number, partition, current, cleanup, now_ms)
+    run = _select_latest(tables, number, partition, current, cleanup, now_ms)
     if not run.extents:
         # Another process may have finished a later round meanwhile.
         if current.horizon >= state.cleaned_to:
@@ -112,7 +112,7 @@ class _Run:
     """Cleaning times of the blobs that keep tombstones."""
 
 
-def _sift(tables: Tables, number: int, partition: int, current: Round, cleanup: Cleanup, now_ms: int) -> _Run:
+def _select_latest(tables: Tables, number: int, partition: int, current: Round, cleanup: Cleanup, now_ms: int) -> _Run:
     latest = current.latest.get
     run = _Run()
     cost = 0

@@ -69,7 +69,7 @@ class EmbeddedLog:
         self._cleaner = Cleaner(self._environment)
         self._sticky: dict[str, Sticky] = {}
         self._partition_counts: tuple[int, dict[str, int]] = (-1, {})
-        """With the version that they were read at: a hundred applications look, and mostly nobody has written."""
+        """With the version at which they were read: a hundred applications poll, and mostly nothing was written."""
         self._is_open = True
 
     def create_topic(
@@ -283,7 +283,7 @@ class EmbeddedLog:
         return self._read(look)
 
     def open_journal(self, application: str, tasks: Sequence[str]) -> EmbeddedJournal:
-        """Opens the journal of an application; whoever had it before can commit nothing more."""
+        """Opens the journal of an application; fences former owners, which can commit nothing more."""
         return EmbeddedJournal(self._write, self._staging, _name(application))
 
     def task_journal(
@@ -304,7 +304,7 @@ class EmbeddedLog:
         raise LogError(message)
 
     def group_members(self, application: str) -> list[GroupMember]:
-        """Returns nobody: this log has no consumer groups."""
+        """Returns no members: this log has no consumer groups."""
         return []
 
     def applications(self) -> list[str]:
@@ -368,7 +368,7 @@ class EmbeddedLog:
         self._write(lambda tables: tables.delete_application(_name(application)))
 
     def clean(self, *, max_bytes: int = 8 << 20, now_ms: int | None = None) -> Cleaned:
-        """Does a bounded part of what is to be cleaned: retention, compaction, deleted topics, small blobs.
+        """Does a bounded part of the cleaning: retention, compaction, deleted topics, small blobs.
 
         Call it now and then, and again while it says that there is ``more`` to do. One process cleans at a time; the
         others find nothing to do.

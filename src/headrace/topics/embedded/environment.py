@@ -287,7 +287,7 @@ def open_environment(directory: str, *, sync: bool, map_size: int, max_size: int
 
 
 def give_back(environment: Environment) -> None:
-    """Closes the environment if nobody else in this process uses it."""
+    """Closes the environment after its last user in this process."""
     with _LOCK:
         environment.users -= 1
         if not environment.users:

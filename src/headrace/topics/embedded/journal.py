@@ -140,4 +140,4 @@ class EmbeddedTaskJournal:
         return []
 
     def close(self) -> None:
-        """Does nothing: what was staged goes with the next commit, or the next start."""
+        """Does nothing: staged output is deleted with the next commit, or the next start."""

@@ -34,7 +34,7 @@ class Extent(NamedTuple):
 
 
 def extent(entry: Entry) -> Extent:
-    """Returns what is known of an entry without reading its records."""
+    """Returns the metadata of an entry, without reading its records."""
     return Extent(entry.base, entry.base + entry.info().span, entry.latest_ms, entry.cleaned_ms, entry.size)
 
 

@@ -81,7 +81,7 @@ class StagedAppend:
         return written
 
     def discard(self) -> None:
-        """Forgets what was staged, and what others have staged a week ago and never committed."""
+        """Deletes the staged files, and those of others that were not committed within a week."""
         folder = self._staging.folder(self._name)
         over = folder.with_name(f"{folder.name}{_OVER}")
         # Moved first: a process that learns of the end too late finds no place for another file.

@@ -7,6 +7,7 @@ while the machine runs, or run again. A file that no receipt names is an orphan 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from io import BufferedWriter, BytesIO
 from pathlib import Path
 from secrets import token_hex
@@ -30,7 +31,7 @@ _SUFFIX = ".staged"
 
 
 class StagingArea:
-    """The directory for what is staged, with a folder per application."""
+    """Staging directory, with a folder per application."""
 
     def __init__(self, directory: str) -> None:
         self._root = Path(directory) / "staging"
@@ -123,19 +124,13 @@ class StageWriter:
             self._flush()
 
     def finish(self) -> Receipt:
-        """Closes what was staged and returns the receipt for it."""
+        """Closes the staged output and returns its receipt."""
         if self._path is not None:
             self._flush()
             self._close()
-        record = self._record
-        return Receipt(
-            task=self._task,
-            batch_id=record.batch_id,
-            incarnation=self._incarnation,
-            stamp=record.stamp,
-            positions={(topic, partition): offset for topic, partition, offset in record.positions},
-            next_clock_ms=record.next_clock_ms,
-            record=record.pack(),
+        return replace(
+            Receipt.of(self._task, self._incarnation, self._record),
+            record=self._record.pack(),
             file="" if self._path is None else self._path.name,
             size=self._size if self._path is not None else self._buffered,
             inline=b"".join(self._frames),

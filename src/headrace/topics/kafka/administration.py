@@ -25,8 +25,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the client'
 
 from headrace.errors import RetriableError, TopicError, TopicExistsError
 from headrace.topics.configs import new_topic
+from headrace.topics.kafka.client_errors import ABSENT, UNKNOWN, error_of, explain, unknown_topic
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.explaining import ABSENT, UNKNOWN, error_of, explain, unknown_topic
 from headrace.topics.log import Offsets, Topic, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ FIRST_ANSWER_S = 6.0
 """How long a cluster may take that was perhaps never there."""
 _FIRST_PIECE_S = 0.5
 ANSWER_S = 30.0
-"""How long one question may take: after that a client is made anew, and asks again."""
+"""Time limit of one request; after it the client is replaced and the request repeated."""
 COMMITTED_S = 5.0
 """How long is waited until records can be read that were committed."""
 _VISIBLE_S = 15.0
@@ -72,12 +72,12 @@ class Administration:
 
     def partition_counts(self) -> dict[str, int]:
         """Returns all topics but Kafka's own, for offsets and transactions, with their partitions: one question."""
-        with self._clients.telling("listing topics"):
+        with self._clients.translating_errors("listing topics"):
             found = self._list_topics().topics
         return {name: len(found[name].partitions) for name in sorted(found) if not name.startswith("__")}
 
     def _list_topics(self) -> ClusterMetadata:
-        """Waits for an answer in pieces: a client that is refused tries on, and does not tell who waits."""
+        """Waits for an answer in short steps: a client that is refused retries without telling."""
         deadline, piece = time.monotonic() + self._patience_s, _FIRST_PIECE_S
         while time.monotonic() + piece < deadline:
             try:
@@ -123,24 +123,24 @@ class Administration:
             )
             raise TopicExistsError(message) from None
         self._clients.forget_topic(name)
-        self._until(lambda: self._partitions(name) == partitions, f"creating topic '{name}'")
+        self._wait_until(lambda: self._partitions(name) == partitions, f"creating topic '{name}'")
         self._remember(topic)
         return topic
 
     def grow(self, name: str, partitions: int) -> None:
         """Gives a topic more partitions."""
-        with self._clients.telling(f"growing topic '{name}'"):
+        with self._clients.translating_errors(f"growing topic '{name}'"):
             new = NewPartitions(name, partitions)
             ask(self._clients, lambda admin, seconds: admin.create_partitions([new], request_timeout=seconds)[name])
-        self._until(lambda: (self._partitions(name) or 0) >= partitions, f"growing topic '{name}'")
+        self._wait_until(lambda: (self._partitions(name) or 0) >= partitions, f"growing topic '{name}'")
         self._known.pop(name, None)
 
     def delete(self, name: str) -> None:
         self.describe(name)
         self._known.pop(name, None)
-        with self._clients.telling(f"deleting topic '{name}'"):
+        with self._clients.translating_errors(f"deleting topic '{name}'"):
             ask(self._clients, lambda admin, seconds: admin.delete_topics([name], request_timeout=seconds)[name])
-        self._until(lambda: self._partitions(name) is None, f"deleting topic '{name}'")
+        self._wait_until(lambda: self._partitions(name) is None, f"deleting topic '{name}'")
         self._clients.forget_topic(name)
 
     def topic(self, name: str, max_age_s: float = _KNOWN_FOR_S) -> Topic:
@@ -156,7 +156,7 @@ class Administration:
             self._known.pop(name, None)
             raise unknown_topic(name, self.names())
         resource = ConfigResource(ResourceType.TOPIC, name)
-        with self._clients.telling(f"describing topic '{name}'"):
+        with self._clients.translating_errors(f"describing topic '{name}'"):
             entries = self._ask(
                 lambda admin, seconds: admin.describe_configs([resource], request_timeout=seconds)[resource]
             )
@@ -274,7 +274,7 @@ class Administration:
             if offset > begins[target] and ends[target] > begins[target]
         ]
         if places:
-            with self._clients.telling("deleting records"):
+            with self._clients.translating_errors("deleting records"):
                 # The client must live until the answers are there.
                 admin = self._clients.admin
                 for future in admin.delete_records(places, request_timeout=ANSWER_S).values():
@@ -296,7 +296,7 @@ class Administration:
             ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in wanted.items()
         ]
         resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
-        with self._clients.telling(f"changing settings of topic '{name}'"):
+        with self._clients.translating_errors(f"changing settings of topic '{name}'"):
             ask(
                 self._clients,
                 lambda admin, seconds: admin.incremental_alter_configs([resource], request_timeout=seconds)[resource],
@@ -305,7 +305,7 @@ class Administration:
 
     def _partitions(self, name: str) -> int | None:
         """Returns how many partitions a topic has once all of them can be used; None if it is not there."""
-        with self._clients.telling(f"describing topic '{name}'"):
+        with self._clients.translating_errors(f"describing topic '{name}'"):
             try:
                 found = self._ask(
                     lambda admin, seconds: admin.describe_topics(TopicCollection([name]), request_timeout=seconds)[name]
@@ -318,7 +318,7 @@ class Administration:
         return sum(each.leader is not None for each in found.partitions)
 
     def topic_id(self, name: str) -> str:
-        """Returns what a topic is known by that was made anew under the same name."""
+        """Returns the id of a topic; it differs when the topic is created again under the same name."""
         self.topic(name)
         return self._ids[name]
 
@@ -330,7 +330,7 @@ class Administration:
         self._known[topic.name] = (time.monotonic(), topic)
         return topic
 
-    def _until(self, condition: Callable[[], bool], doing: str) -> None:
+    def _wait_until(self, condition: Callable[[], bool], doing: str) -> None:
         """Waits until brokers have heard of what the controller has done."""
         deadline = time.monotonic() + _VISIBLE_S
         while not condition():
@@ -344,7 +344,7 @@ class Administration:
 
 # Any: the client's futures do not say what they bring.
 def ask(clients: Clients, question: Question, seconds: float = ANSWER_S) -> Any:
-    """Asks once. The client lives until the answer is there, whoever needs a new one meanwhile."""
+    """Asks once. The client lives until the answer is there, even if it is replaced meanwhile."""
     admin = clients.admin
     return _wait(question(admin, max(min(seconds, ANSWER_S), _STEP_S)))
 

@@ -14,8 +14,8 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient
 
 from headrace.errors import RetriableError
-from headrace.topics.kafka.acknowledged import AcknowledgedProducer
-from headrace.topics.kafka.explaining import (
+from headrace.topics.kafka.acknowledged_append import AcknowledgedProducer
+from headrace.topics.kafka.client_errors import (
     ABSENT,
     error_of,
     exception_of,
@@ -33,14 +33,14 @@ _READER_GROUP = "headrace-reader"
 _LOST = frozenset({KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT})
 
 client_logger = logging.getLogger("headrace.kafka")
-"""Where librdkafka writes what it would otherwise print. It tells of every retry, so nobody has to listen."""
+"""Logger of librdkafka, which would print otherwise. It logs every retry, so it is off by default."""
 client_logger.addHandler(logging.NullHandler())
 client_logger.propagate = False
 
 
 @dataclass
 class Reader:
-    """A consumer of one partition, with what it has fetched and nobody has asked for yet."""
+    """A consumer of one partition, with records that it has fetched in advance."""
 
     consumer: Consumer
     position: int
@@ -63,7 +63,7 @@ class Clients:
     _readers: OrderedDict[TopicPartition, Reader] = field(default_factory=OrderedDict)
     _lost: bool = False
     histories: dict[str, KnownHistory] = field(default_factory=dict)
-    """What was read of applications' batches."""
+    """Cached histories of applications."""
     committed_ends: dict[TopicPartition, int] = field(default_factory=dict)
     """Up to where this process knows partitions to be committed, although brokers may not show it yet."""
     has_answered: bool = False
@@ -110,9 +110,9 @@ class Clients:
             self._admin.poll(0)
         return self.refusal is not None
 
-    def telling(self, doing: str) -> _Telling:
-        """Turns exceptions of the client into ours; one that only says that nobody answered is told with its reason."""
-        return _Telling(self, doing)
+    def translating_errors(self, doing: str) -> _ErrorTranslation:
+        """Turns exceptions of the client into ours; a time-out gets the reason that brokers gave for a refusal."""
+        return _ErrorTranslation(self, doing)
 
     @property
     def producer(self) -> Producer:
@@ -161,7 +161,7 @@ class Clients:
         return self.new_reader(target, topic_id, start)
 
     def new_reader(self, target: TopicPartition, topic_id: str, start: int) -> Reader:
-        with self.telling(f"reading topic '{target[0]}'"):
+        with self.translating_errors(f"reading topic '{target[0]}'"):
             consumer = Consumer(
                 {**self.settings.for_consumer(_READER_GROUP), "error_cb": self._note}, logger=client_logger
             )
@@ -187,7 +187,7 @@ class Clients:
     def new_producer(
         self, transactional_id: str | None = None, settings: Mapping[str, object] | None = None
     ) -> Producer:
-        """Makes a producer of its own for somebody: a task, by its transactional id, or a driver."""
+        """Makes a producer for one owner: a task, by its transactional id, or a driver."""
         own = {**self.settings.for_producer(transactional_id), **(settings or {}), "error_cb": self._note}
         with explaining("connecting", self.servers):
             return Producer(own, logger=client_logger)
@@ -202,7 +202,9 @@ class Clients:
             consumer.close()
 
 
-class _Telling:
+class _ErrorTranslation:
+    """A context manager; as a generator it would be paid with every request."""
+
     __slots__ = ("_clients", "_doing")
 
     def __init__(self, clients: Clients, doing: str) -> None:
@@ -219,7 +221,7 @@ class _Telling:
         if isinstance(error, TimeoutError):
             # Of a future: the client has not even kept its own time limit.
             clients.renew()
-            message = f"Kafka's client did not come back while {doing}; it is made anew: try again"
+            message = f"Kafka's client exceeded its own time limit while {doing}; it was replaced: try again"
             raise RetriableError(message) from error
         exception = exception_of(error)
         told = error if exception is None else explain_exception(exception, doing, clients.servers)

@@ -37,7 +37,7 @@ def cut_application(
         if history.batch.batch_id < 0:
             return None
         try:
-            found = cutting.try_behind(history)
+            found = cutting.try_after(history)
         except OffsetOutOfRangeError:
             # The journal was cut off meanwhile.
             found = None
@@ -60,7 +60,7 @@ class _Cutting:
         self._starts = starts
         self._deadline = time.monotonic() + clients.patience_s
 
-    def try_behind(self, before: History) -> ApplicationCut | None:
+    def try_after(self, before: History) -> ApplicationCut | None:
         """Returns the application after the last batch, if no other was begun, or else after the next one.
 
         None says that it cannot be told by that batch, because a task has repeated a commit that was there already.
@@ -70,7 +70,7 @@ class _Cutting:
         batch = self._next_batch(before)
         if batch is None:
             return None
-        if batch.batch_id > before.batch.batch_id and not _tells_all(before.batch, batch):
+        if batch.batch_id > before.batch.batch_id and not _names_all_writes(before.batch, batch):
             return None
         ends = dict(seen)
         if batch.batch_id > before.batch.batch_id:
@@ -139,7 +139,7 @@ class _Cutting:
             raise BatchError(message)
 
 
-def _tells_all(before: Batch, batch: Batch) -> bool:
+def _names_all_writes(before: Batch, batch: Batch) -> bool:
     """Returns whether a batch names everything that it has written: not if a task found its commit there already."""
     known = {task: stamp for task, stamp, _, _ in before.tasks}
     return all(at >= 0 for task, stamp, _, at in batch.tasks if known.get(task) != stamp)

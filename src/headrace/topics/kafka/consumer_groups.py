@@ -11,8 +11,8 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headrace.topics.consumer_group import GroupMember, GroupOffset, cut_metadata
 from headrace.topics.kafka.administration import Question, ask
+from headrace.topics.kafka.client_errors import error_of
 from headrace.topics.kafka.clients import Clients, client_logger
-from headrace.topics.kafka.explaining import error_of
 from headrace.topics.kafka.offset_metadata_commit import commit_with_metadata
 from headrace.topics.log import TopicPartition
 
@@ -34,7 +34,7 @@ def read_offsets(clients: Clients, group: str) -> dict[TopicPartition, GroupOffs
 
     A consumer is asked, for all topics: the client for administration dies if a broker that has just come up answers.
     """
-    with clients.telling(f"reading the offsets of consumer group '{group}'"):
+    with clients.translating_errors(f"reading the offsets of consumer group '{group}'"):
         consumer = Consumer(clients.settings.for_consumer(group), logger=client_logger)
         try:
             topics = consumer.list_topics(timeout=clients.patience_s).topics
@@ -44,7 +44,9 @@ def read_offsets(clients: Clients, group: str) -> dict[TopicPartition, GroupOffs
                 if not topic.startswith("__")
                 for partition in found.partitions
             ]
-            committed = _patiently(clients, lambda: _committed(consumer, places, clients.patience_s)) if places else []
+            committed = (
+                _patiently(clients, lambda: _read_offsets(consumer, places, clients.patience_s)) if places else []
+            )
         finally:
             consumer.close()
     return {
@@ -54,7 +56,7 @@ def read_offsets(clients: Clients, group: str) -> dict[TopicPartition, GroupOffs
     }
 
 
-def _committed(consumer: Consumer, places: list[KafkaTopicPartition], timeout_s: float) -> list[KafkaTopicPartition]:
+def _read_offsets(consumer: Consumer, places: list[KafkaTopicPartition], timeout_s: float) -> list[KafkaTopicPartition]:
     found: list[KafkaTopicPartition] = consumer.committed(places, timeout=timeout_s)
     for each in found:
         if each.error is not None:
@@ -74,7 +76,7 @@ def commit_offsets(clients: Clients, group: str, offsets: Mapping[TopicPartition
     """Commits offsets of a group that has no members."""
     if not offsets:
         return
-    with clients.telling(f"committing offsets of consumer group '{group}'"):
+    with clients.translating_errors(f"committing offsets of consumer group '{group}'"):
         if any(each.metadata for each in offsets.values()):
             commit_with_metadata(clients, group, offsets)
             return
@@ -90,8 +92,8 @@ def commit_offsets(clients: Clients, group: str, offsets: Mapping[TopicPartition
 
 
 def read_members(clients: Clients, group: str) -> list[GroupMember]:
-    """Returns who is in a group, or was so within the session timeout of its consumers."""
-    with clients.telling(f"describing consumer group '{group}'"):
+    """Returns the members of a group, including those that left within the session timeout."""
+    with clients.translating_errors(f"describing consumer group '{group}'"):
         try:
             found = ask_patiently(
                 clients, lambda admin, seconds: admin.describe_consumer_groups([group], request_timeout=seconds)[group]

@@ -14,7 +14,7 @@ _KEY = b"application"
 
 
 def read_description(clients: Clients, administration: Administration, application: str) -> bytes | None:
-    """Returns what was written last; None if there is nothing."""
+    """Returns the last description; None if there is none."""
     place = (description_topic(application), 0)
     if place[0] not in administration.names():
         return None

@@ -1,4 +1,4 @@
-"""Journal of an application on Kafka, in the hands of its driver: an append to one partition for each step.
+"""Commit of a batch by the driver on Kafka: takeover, plan and batch as records of one partition.
 
 A plain idempotent producer appends, and nobody else does: so each record lies directly behind the one before. If it
 does not, and a takeover record lies between, another driver has come, and what lies behind that is ignored by all who
@@ -151,7 +151,7 @@ class KafkaJournal:
         try:
             offset = self._send(entry_key(kind, self.incarnation), value)
             if offset != self._end:
-                self._look_between(offset)
+                self._check_between(offset)
         except StreamsError as error:
             # Whether it is in the topic is not known, or somebody else goes on.
             self._failure = error
@@ -162,10 +162,10 @@ class KafkaJournal:
         return offset
 
     def _send(self, key: bytes, value: bytes) -> int:
-        with self._clients.telling(f"recording a batch of '{self._application}' in topic '{self._topic}'"):
+        with self._clients.translating_errors(f"recording a batch of '{self._application}' in topic '{self._topic}'"):
             return self._producer.append(self._topic, key, value, self._clients.patience_s)
 
-    def _look_between(self, offset: int) -> None:
+    def _check_between(self, offset: int) -> None:
         history = read_history(self._clients, self._administration, self._application)
         history.check_newest(self._application, self.incarnation)
         if offset < self._end:

@@ -1,4 +1,4 @@
-"""Upkeep of a journal beside the batches: consumer-group offsets for tools, and cutting off what nobody needs.
+"""Upkeep of a journal beside the batches: consumer-group offsets for tools, and deletion of obsolete records.
 
 Positions are those of the last batch record. The offsets of the consumer group follow them about once a second, for lag
 monitors and the like; nothing here reads them. They are written with the client for administration: a consumer that
@@ -61,13 +61,13 @@ class Upkeep:
                 self._changed.wait_for(lambda: self._last is not None or self._closed)
                 last, self._last = self._last, None
             if last is not None:
-                self._attend(*last)
+                self._maintain(*last)
             with self._changed:
                 if self._closed and self._last is None:
                     return
                 self._changed.wait_for(lambda: self._closed, GROUP_EVERY_S)
 
-    def _attend(self, batch: Batch, offset: int) -> None:
+    def _maintain(self, batch: Batch, offset: int) -> None:
         try:
             self.commit_group(batch.offsets())
             if time.monotonic() >= self._cut_at:
@@ -83,7 +83,7 @@ class Upkeep:
         if not changed:
             return
         places = [KafkaTopicPartition(*target, at) for target, at in changed.items()]
-        with self._clients.telling(f"committing offsets of consumer group '{self._application}'"):
+        with self._clients.translating_errors(f"committing offsets of consumer group '{self._application}'"):
             group = [ConsumerGroupTopicPartitions(self._application, places)]
             ask(
                 self._clients,

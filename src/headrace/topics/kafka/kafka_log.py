@@ -171,7 +171,7 @@ class KafkaLog:
         return offset_after(self._clients, self._administration, (topic, partition), start, stop, time_ms)
 
     def record_bytes(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Returns the average size of the last hundred records; it is looked at every few seconds."""
+        """Returns the average size of the last hundred records, refreshed every few seconds."""
         now, sizes = time.monotonic(), {}
         for target in partitions:
             looked, size = self._sizes.get(target, (-_SIZE_KNOWN_FOR_S, 0))
@@ -218,7 +218,7 @@ class KafkaLog:
         return KafkaTaskJournal(self._clients, self._administration, application, incarnation, task, changelogs)
 
     def applications(self) -> list[str]:
-        """Returns who has a journal, and all consumer groups: an application's has its name, in Kafka Streams, too."""
+        """Returns the ids of applications with a journal, and all consumer groups: those of Kafka Streams, too."""
         found = map(application_of, self._administration.names())
         return sorted({*(name for name in found if name is not None), *list_groups(self._clients)})
 
@@ -231,7 +231,7 @@ class KafkaLog:
         commit_offsets(self._clients, application, offsets)
 
     def group_members(self, application: str) -> list[GroupMember]:
-        """Returns who is in the application's consumer group: Headrace never is."""
+        """Returns the members of the application's consumer group; Headrace never joins it."""
         return read_members(self._clients, application)
 
     def last_batch(self, application: str) -> Committed | None:

@@ -27,7 +27,7 @@ class Appender:
         # All of them are looked at before the first one is sent.
         parts = list(spread(self._topic(topic), outputs, sticky))
         delivery, producer = Delivery(), self._clients.producer
-        with self._clients.telling(f"writing to topic '{topic}'"):
+        with self._clients.translating_errors(f"writing to topic '{topic}'"):
             for partition, part in parts:
                 produce(producer, topic, partition, part, delivery, every=True)
             flush(producer, delivery, self._clients.patience_s)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from headrace.topics.kafka.explaining import error_of
+from headrace.topics.kafka.client_errors import error_of
 from headrace.topics.log import Output, TopicPartition
 
 _POLL_EVERY = 10_000

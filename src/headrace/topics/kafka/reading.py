@@ -13,8 +13,8 @@ from confluent_kafka import KafkaError, Message
 
 from headrace.errors import RetriableError
 from headrace.topics.kafka.administration import Administration
+from headrace.topics.kafka.client_errors import UNKNOWN, explain, out_of_range
 from headrace.topics.kafka.clients import Clients, Reader
-from headrace.topics.kafka.explaining import UNKNOWN, explain, out_of_range
 from headrace.topics.log import Raw, TopicPartition
 
 _AT_ONCE = 1000
@@ -39,7 +39,7 @@ def read_range(
     *,
     keep: bool = True,
 ) -> list[Raw]:
-    """Returns what is between two offsets, as far as the limits allow and at least one record.
+    """Returns the records between two offsets, up to the limits, at least one.
 
     Who reads now and then does not ``keep`` the consumer: it would go on fetching what nobody wants.
     """
@@ -63,7 +63,7 @@ def read_range(
 
 
 class _Reading:
-    """One call: it moves the reader's position, and leaves with it what was fetched and is not wanted now."""
+    """One read: it moves the reader's position, and leaves surplus fetched records with it."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class _Reading:
                     return self._found
                 now = time.monotonic()
                 if now > deadline:
-                    self._complain()
+                    self._raise_silence()
                 if now > renewal:
                     self._check_let_in()
                     # It may have lost its place for good, when the records there were removed.
@@ -208,7 +208,7 @@ class _Reading:
     def _stable_end(self) -> int:
         return self._administration.end_offsets([self._target], stable=True)[self._target]
 
-    def _complain(self) -> None:
+    def _raise_silence(self) -> None:
         message = (
             f"nothing came from partition {self._target[1]} of topic '{self._target[0]}' at offset "
             f"{self._reader.position} for {self._clients.patience_s:.0f} s; check that Kafka at "

@@ -1,4 +1,4 @@
-"""Reset of an application on Kafka: announced in its history, so that nobody runs it until that is finished."""
+"""Reset of an application on Kafka: announced in its history, so that no driver runs it before the end."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.errors import BatchError
 from headrace.topics.kafka.administration import Administration
+from headrace.topics.kafka.client_errors import error_of, explain
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.consumer_groups import ask_patiently
-from headrace.topics.kafka.explaining import error_of, explain
 from headrace.topics.kafka.history import RESET, RESET_DONE, Opener, entry_key
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.plain_append import Appender
@@ -65,7 +65,7 @@ def _delete_group(clients: Clients, application: str) -> None:
     except KafkaException as exception:
         error = error_of(exception)
         if error.code() == KafkaError.NON_EMPTY_GROUP:
-            message = f"consumer group '{application}' has members: stop whoever reads under that name, and try again"
+            message = f"consumer group '{application}' has members: stop the consumers of that name, and try again"
             raise BatchError(message) from exception
         if error.code() != KafkaError.GROUP_ID_NOT_FOUND:
             raise explain(error, f"resetting '{application}'", clients.servers) from exception
@@ -73,6 +73,6 @@ def _delete_group(clients: Clients, application: str) -> None:
 
 def list_groups(clients: Clients) -> list[str]:
     """Returns the names of all consumer groups."""
-    with clients.telling("listing consumer groups"):
+    with clients.translating_errors("listing consumer groups"):
         found = ask_patiently(clients, lambda admin, seconds: admin.list_consumer_groups(request_timeout=seconds))
     return sorted(group.group_id for group in found.valid)

@@ -46,7 +46,7 @@ _PRODUCER_FIXED: Mapping[str, Any] = {"enable.idempotence": True}
 _TRANSACTION: Mapping[str, Any] = {"transaction.timeout.ms": 60_000}
 
 _MESSAGE_BYTES = 1_000_000
-"""What clients and brokers take in one record unless they are told otherwise, about."""
+"""Default limit of clients and brokers for one record, about."""
 
 # Java's names for what librdkafka has under another one.
 _RENAMED = {
@@ -136,13 +136,19 @@ class ClientSettings:
 
     def for_consumer(self, group: str) -> dict[str, Any]:
         """Returns the settings of a consumer; it never joins the group."""
-        return {**self._base(), **_CONSUMER, **_named(self.consumer), **_CONSUMER_FIXED, "group.id": group}
+        return {
+            **self._common(),
+            **_CONSUMER,
+            **_to_librdkafka(self.consumer),
+            **_CONSUMER_FIXED,
+            "group.id": group,
+        }
 
     def for_producer(self, transactional_id: str | None = None) -> dict[str, Any]:
         own = {} if transactional_id is None else {**_TRANSACTION, **_chosen(self.producer, _TRANSACTION)}
-        common = {key: value for key, value in _named(self.producer).items() if key not in _TRANSACTION}
+        common = {key: value for key, value in _to_librdkafka(self.producer).items() if key not in _TRANSACTION}
         named = {} if transactional_id is None else {"transactional.id": transactional_id}
-        return {**self._base(), **_PRODUCER, **common, **own, **_PRODUCER_FIXED, **named}
+        return {**self._common(), **_PRODUCER, **common, **own, **_PRODUCER_FIXED, **named}
 
     @property
     def transaction_timeout_ms(self) -> int:
@@ -153,9 +159,9 @@ class ClientSettings:
         return int(self.for_producer().get("message.max.bytes", _MESSAGE_BYTES))
 
     def for_admin(self) -> dict[str, Any]:
-        return {**self._base(), **_named(self.admin)}
+        return {**self._common(), **_to_librdkafka(self.admin)}
 
-    def _base(self) -> dict[str, Any]:
+    def _common(self) -> dict[str, Any]:
         return {**_COMMON, "bootstrap.servers": self.bootstrap_servers}
 
 
@@ -163,7 +169,7 @@ def _chosen(given: Mapping[str, Any], names: Mapping[str, Any]) -> dict[str, Any
     return {key: value for key, value in given.items() if key in names}
 
 
-def _named(given: Mapping[str, Any]) -> dict[str, Any]:
+def _to_librdkafka(given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns settings by librdkafka's names."""
     named = {}
     for key, value in given.items():

@@ -1,4 +1,4 @@
-"""A task's part of the journal on Kafka: one transaction for a batch, with everything that the task has written.
+"""Commit of a task on Kafka: one transaction per batch with outputs, changelog rows, edges and the task's record.
 
 Each task has a partition of its own for its edges and its record. In a shared one its record could lie behind another
 task's open transaction, unseen, and the task would run twice. The record is the last one of its transaction there, so
@@ -11,18 +11,19 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from zlib import crc32
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from msgspec.structs import replace
+from msgspec.structs import replace as replace_in_record
 
 from headrace.errors import FencedError, LogError, RetriableError, StreamsError
 from headrace.topics.journal import EdgeBlob, Receipt, TaskCommitState, TaskRecord, Written
 from headrace.topics.kafka.administration import Administration
+from headrace.topics.kafka.client_errors import FENCED, PURGED, error_of, explain, unwrapping
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.explaining import FENCED, PURGED, error_of, explain, unwrapping
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.producing import Delivery, Report, flush, produce, produce_all
 from headrace.topics.kafka.progress_topics import ensure_place, task_place
@@ -43,7 +44,7 @@ _ABORT_S = 10.0
 _STEP_S = 0.002
 _READ_BYTES = 256 << 20
 _TOPIC_KNOWN_FOR_S = 60.0
-"""How long ago the partitions of an output may have been looked at; Kafka's own clients take five minutes."""
+"""How long the partition count of an output is cached; Kafka's own clients take five minutes."""
 
 
 class KafkaTaskJournal:
@@ -76,7 +77,7 @@ class KafkaTaskJournal:
         self._begun_at = 0.0
 
     def open(self) -> TaskCommitState:
-        """Returns where the task stands, once nobody else can change it.
+        """Fences other owners of the task, and returns its state.
 
         In this order: other producers of the task are fenced and their transactions over; no newer driver has come, so
         that none relies on what was there before; and then it is looked at.
@@ -84,7 +85,7 @@ class KafkaTaskJournal:
         self.close()
         ensure_place(self._administration, self._place)
         doing = f"opening task {self._task} of application '{self._application}'"
-        with self._telling(doing):
+        with self._translated(doing):
             producer = (
                 init_producer(self._clients, self._application, self._task)
                 if self._in_transactions
@@ -109,22 +110,14 @@ class KafkaTaskJournal:
         # Whatever happens now, what brokers have of the task is not known until it has succeeded.
         self._producer = None
         delivery = Delivery()
-        with self._telling(f"committing task {self._task} of application '{self._application}'", producer, delivery):
+        with self._translated(f"committing task {self._task} of application '{self._application}'", producer, delivery):
             self._begin(producer)
             self._write(producer, written, delivery)
             offsets = self._write_edges(producer, edges, delivery)
-            self._write_record(producer, replace(record, edges=offsets), delivery)
+            self._write_record(producer, replace_in_record(record, edges=offsets), delivery)
             self._end(producer, delivery)
         self._producer = producer
-        return Receipt(
-            task=self._task,
-            batch_id=record.batch_id,
-            incarnation=self._incarnation,
-            stamp=record.stamp,
-            positions={(topic, partition): offset for topic, partition, offset in record.positions},
-            next_clock_ms=record.next_clock_ms,
-            written=delivery.bounds,
-        )
+        return replace(Receipt.of(self._task, self._incarnation, record), written=delivery.bounds)
 
     def read_edges(self, record: TaskRecord) -> list[EdgeBlob]:
         """Returns the blobs that a record names, once exactly these can be read."""
@@ -210,7 +203,7 @@ class KafkaTaskJournal:
             flush(producer, delivery, self._clients.patience_s)
 
     def _final_ends(self, targets: Sequence[TopicPartition]) -> Offsets:
-        """Returns where partitions end that nobody else writes, once everything before can be read."""
+        """Returns the ends of partitions that only this task writes, once all records before them are readable."""
         ends = self._administration.end_offsets(targets, stable=False)
         deadline = time.monotonic() + self._clients.patience_s
         while True:
@@ -266,12 +259,12 @@ class KafkaTaskJournal:
         history.check_newest(self._application, self._incarnation)
 
     @contextmanager
-    def _telling(
+    def _translated(
         self, doing: str, producer: Producer | None = None, delivery: Delivery | None = None
     ) -> Iterator[None]:
         """Turns exceptions of the client into ours; a ``producer`` that has begun a transaction aborts it."""
         try:
-            with self._clients.telling(doing):
+            with self._clients.translating_errors(doing):
                 try:
                     with unwrapping():
                         yield

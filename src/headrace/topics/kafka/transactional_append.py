@@ -15,7 +15,7 @@ from headrace.topics.log import Output, Topic, Written
 from headrace.topics.record_partitioning import Sticky, spread
 
 _TIMEOUT_MS = 900_000
-"""As long as brokers allow unless they are told otherwise: the rows are still being made while it is open."""
+"""The brokers' default maximum: rows are still being made while the transaction is open."""
 
 
 def append_in_transaction(
@@ -27,7 +27,7 @@ def append_in_transaction(
 ) -> Written:
     """Writes records in one transaction; another producer of the same id is fenced, and what it has open is over."""
     delivery, sticky = Delivery(), Sticky(crc32(transactional_id.encode()))
-    with clients.telling(f"writing to topic '{topic}'"):
+    with clients.translating_errors(f"writing to topic '{topic}'"):
         producer = fencing_producer(clients, transactional_id, topic, {"transaction.timeout.ms": _TIMEOUT_MS})
         producer.begin_transaction()
         try:

@@ -37,7 +37,7 @@ def end_open_transactions(clients: Clients, application: str, tasks: Sequence[st
     """
 
     def end(task: str) -> None:
-        with clients.telling(f"ending what task {task} of application '{application}' has left open"):
+        with clients.translating_errors(f"ending what task {task} of application '{application}' has left open"):
             init_producer(clients, application, task)
 
     _for_each(tasks, end)
@@ -47,7 +47,7 @@ def fence(clients: Clients, topic: str, transactional_ids: Sequence[str]) -> Non
     """Ends what producers of these ids are writing to a topic, and keeps them from committing."""
 
     def end(transactional_id: str) -> None:
-        with clients.telling(f"fencing the producer '{transactional_id}', which writes to topic '{topic}'"):
+        with clients.translating_errors(f"fencing the producer '{transactional_id}', which writes to topic '{topic}'"):
             fencing_producer(clients, transactional_id, topic)
 
     _for_each(transactional_ids, end)

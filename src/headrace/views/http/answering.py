@@ -138,7 +138,7 @@ class Answering:
             position = self._position(viewed, reader)
             self.check_bound(bound, position)
             written_ms = reader.state.written_ms
-            body = self._found(question, viewed, reader.store(part), key, partition)
+            body = self._read_key(question, viewed, reader.store(part), key, partition)
         finally:
             reader.release()
         return None if body is None else Answer(body, position, partition, written_ms)
@@ -146,13 +146,15 @@ class Answering:
     def _check_key_question(self, question: KeyQuestion, viewed: ViewedStore) -> None:
         times = question.time_from_ms is not None or question.time_to_ms is not None
         if question.as_of_ms is not None and viewed.kind != "versioned":
-            message = f"as_of_ms goes with versioned stores; '{viewed.name}' is a {_said(viewed)} store"
+            message = f"as_of_ms goes with versioned stores; '{viewed.name}' is a {_kind_name(viewed)} store"
             raise bad_request(message, "bad-parameter")
         if times and viewed.kind in KEY_VALUE:
-            message = f"'{viewed.name}' is a {_said(viewed)} store and has no times; leave time_from_ms, time_to_ms out"
+            message = (
+                f"'{viewed.name}' is a {_kind_name(viewed)} store and has no times; leave time_from_ms, time_to_ms out"
+            )
             raise bad_request(message, "bad-parameter")
 
-    def _found(
+    def _read_key(
         self, question: KeyQuestion, viewed: ViewedStore, store: Any, key: Any, partition: int
     ) -> dict[str, Any] | None:
         if viewed.kind in KEY_VALUE:
@@ -165,7 +167,7 @@ class Answering:
                 found = store.get(key) if question.as_of_ms is None else store.get(key, question.as_of_ms)
                 return None if found is None else _version(key, found, partition)
             versions = store.history(key, low_ms, high_ms, reverse=True)
-            rows = [_version(key, each, partition) for each in self._some(versions, question.limit)]
+            rows = [_version(key, each, partition) for each in self._take_rows(versions, question.limit)]
         elif viewed.kind in WINDOWS:
             supplier = viewed.builder.supplier
             assert isinstance(supplier, WindowSupplier), "window stores are made by them"
@@ -173,14 +175,14 @@ class Answering:
             fetched = store.fetch_range(key, low_ms, high_ms)
             rows = [
                 _row(Windowed(key, window_at(each.key)), each.value, partition)
-                for each in self._some(fetched, question.limit)
+                for each in self._take_rows(fetched, question.limit)
             ]
         else:
             sessions = store.find_sessions(key, low_ms, high_ms)
-            rows = [_row(each.key, each.value, partition) for each in self._some(sessions, question.limit)]
+            rows = [_row(each.key, each.value, partition) for each in self._take_rows(sessions, question.limit)]
         return {"key": key, "rows": rows} if rows else None
 
-    def _some(self, rows: Iterable[Any], limit: int) -> list[Any]:
+    def _take_rows(self, rows: Iterable[Any], limit: int) -> list[Any]:
         found = list(islice(rows, limit + 1))
         _close(rows)
         if len(found) > limit:
@@ -234,11 +236,13 @@ class _Scan:
             message = f"store '{viewed.name}' is a versioned store: its keys can be asked for, ranges cannot"
             raise bad_request(message, "no-ranges")
         if viewed.kind in KEY_VALUE and (question.time_from_ms is not None or question.time_to_ms is not None):
-            message = f"'{viewed.name}' is a {_said(viewed)} store and has no times; leave time_from_ms, time_to_ms out"
+            message = (
+                f"'{viewed.name}' is a {_kind_name(viewed)} store and has no times; leave time_from_ms, time_to_ms out"
+            )
             raise bad_request(message, "bad-parameter")
         if question.prefix is not None:
             if viewed.kind not in KEY_VALUE:
-                message = f"prefix goes with key-value stores; '{viewed.name}' is a {_said(viewed)} store"
+                message = f"prefix goes with key-value stores; '{viewed.name}' is a {_kind_name(viewed)} store"
                 raise bad_request(message, "bad-parameter")
             if question.low is not None or question.high is not None or question.descending:
                 message = "prefix does not go with from, to or order=descending; leave one of them out"
@@ -260,7 +264,7 @@ class _Scan:
             last = self.serde.deserializer(self.viewed.topic, is_key=True)(after)
             low, high = (low, last) if self.question.descending else (last, high)
         if self.prefix is not None and cursor is None:
-            found = store.prefix_scan(self.prefix, _same)
+            found = store.prefix_scan(self.prefix, _keep_bytes)
         else:
             found = store.reverse_range(low, high) if self.question.descending else store.range(low, high)
         with closing(found):
@@ -275,9 +279,9 @@ class _Scan:
 
     def _by_window(self, store: Any, most: int) -> Generator[Any]:
         with closing(self._windows(store)) as rows:
-            yield from rows if self.cursor is None else self._behind(self.cursor, rows, most)
+            yield from rows if self.cursor is None else self._rows_after(self.cursor, rows, most)
 
-    def _behind(self, cursor: Cursor, rows: Iterator[Any], most: int) -> Iterator[Any]:
+    def _rows_after(self, cursor: Cursor, rows: Iterator[Any], most: int) -> Iterator[Any]:
         # Rows may have come or gone before the place where the last page ended, so it is looked for.
         write = self.serde.serializer(self.viewed.topic, is_key=True)
         before: list[Any] = []
@@ -329,7 +333,7 @@ def _version(key: Any, found: Any, partition: int) -> dict[str, Any]:
     return row
 
 
-def _same(value: bytes) -> bytes:
+def _keep_bytes(value: bytes) -> bytes:
     return value
 
 
@@ -339,5 +343,5 @@ def _close(rows: Any) -> None:
         close()
 
 
-def _said(viewed: ViewedStore) -> str:
+def _kind_name(viewed: ViewedStore) -> str:
     return viewed.kind.replace("_", "-")

@@ -47,5 +47,5 @@ class Cursor:
                 raise ValueError
             return cls(partition, base64.b64decode(key, validate=True), start_ms, end_ms, given)
         except (ValueError, TypeError, binascii.Error, RecursionError):
-            message = f"cursor '{text[:40]}' is not one that a page has given; begin again without one"
+            message = f"cursor '{text[:40]}' does not come from a page of this store; begin again without one"
             raise bad_request(message, "bad-cursor") from None

@@ -14,7 +14,7 @@ class Instance(Protocol):
     """One of the processes that know the stores of an application."""
 
     def views(self) -> Views:
-        """Returns what is kept here; the first call may take long, and raises while there is nothing."""
+        """Returns the views of this process; the first call may take long, and raises while there are none."""
         ...
 
     @property
@@ -30,5 +30,5 @@ class Instance(Protocol):
         ...
 
     def holders(self, store: str, partition: int) -> Sequence[HostInfo]:
-        """Returns the others who have a partition, the active one first."""
+        """Returns the other hosts of a partition, the active one first."""
         ...

@@ -38,7 +38,7 @@ def read_key(text: str, serde: Serde[Any], what: str = "key") -> Any:
         # Also what can be parsed may be no key: a number of 64 bits where 32 are written, for instance.
         serde.serializer("", is_key=True)(key)
     except (ValueError, TypeError, OverflowError, StreamsError, RecursionError) as error:
-        raise _bad(text, serde, what, error) from error
+        raise _bad_key(text, serde, what, error) from error
     return key
 
 
@@ -64,6 +64,6 @@ def _read(text: str, serde: Serde[Any]) -> Any:
         return json.loads(text)
 
 
-def _bad(text: str, serde: Serde[Any], what: str, error: Exception) -> RequestError:
+def _bad_key(text: str, serde: Serde[Any], what: str, error: Exception) -> RequestError:
     shown = text if len(text) <= 60 else f"{text[:60]}…"
     return bad_request(f"{what} '{shown}' is not one of {serde!r}: {error}", "bad-key")

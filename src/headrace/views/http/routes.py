@@ -22,9 +22,9 @@ from headrace.http.limits import Limits
 from headrace.http.parameters import check_names, choice, flag, number, position_of, position_text
 from headrace.http.streaming_response import HeldResponse, until_gone
 from headrace.views.http.answering import Answer, Answering, KeyQuestion, RangeQuestion
+from headrace.views.http.change_hub import Batch, Hub
 from headrace.views.http.cursors import Cursor
 from headrace.views.http.forwarding import FORWARDED, Forwarded, Peers, raise_for
-from headrace.views.http.hub import Batch, Hub
 from headrace.views.http.instance import Instance
 from headrace.views.http.subscription import Follower, SnapshotBudget, name_of
 from headrace.views.position import Position
@@ -47,7 +47,7 @@ def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | Non
 
 
 class StoreRoutes:
-    """The stores of one instance. ``close`` ends what is being followed."""
+    """The stores of one instance. ``close`` ends all subscriptions."""
 
     def __init__(
         self, instance: Instance, *, limits: Limits | None = None, token: str | None = None, secure: bool = False
@@ -64,14 +64,14 @@ class StoreRoutes:
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/stores", self._handled(self.stores)),
-            Route("/stores/{store}/keys/{key:path}", self._handled(self.key)),
-            Route("/stores/{store}/range", self._handled(self.range)),
-            Route("/stores/{store}/changes", self._handled(self.changes)),
+            Route("/stores", self._handle(self.stores)),
+            Route("/stores/{store}/keys/{key:path}", self._handle(self.key)),
+            Route("/stores/{store}/range", self._handle(self.range)),
+            Route("/stores/{store}/changes", self._handle(self.changes)),
             WebSocketRoute("/stores/{store}/changes/ws", self.changes_socket),
         ]
 
-    def _handled(self, handler: Handler) -> Handler:
+    def _handle(self, handler: Handler) -> Handler:
         seconds = self._limits.request_seconds + self._limits.wait_ms / 1000
         return answered(handler, seconds, "the answer took too long; ask for less, or ask again")
 
@@ -93,7 +93,7 @@ class StoreRoutes:
     async def stores(self, request: Request) -> Response:
         check_names(request.query_params, ())
         answering = await self._answering()
-        found = await to_thread.run_sync(_described, answering)
+        found = await to_thread.run_sync(_describe_stores, answering)
         return json_response({"stores": found})
 
     async def key(self, request: Request) -> Response:
@@ -107,7 +107,7 @@ class StoreRoutes:
             number(parameters, "time_to_ms"),
             number(parameters, "limit", 100, low=1, high=limits.page_rows) or 100,
         )
-        bound, wait_ms = self._demands(request)
+        bound, wait_ms = self._freshness_of(request)
         answering = await self._answering()
         partitions = answering.partitions(question.store)
         asked = number(parameters, "partition", low=-1, high=partitions[-1])
@@ -130,7 +130,7 @@ class StoreRoutes:
             if not answering.is_here(question.store, partition, stale=True):
                 raise
             return await self._own_key(answering, question, partition, bound, wait_ms, active=False)
-        return _passed_on(answer)
+        return _forwarded_response(answer)
 
     async def _own_key(
         self,
@@ -164,7 +164,7 @@ class StoreRoutes:
             headers["Headrace-Staleness-Ms"] = str(staleness_ms)
         return headers
 
-    def _demands(self, request: HTTPConnection) -> tuple[Position, int]:
+    def _freshness_of(self, request: HTTPConnection) -> tuple[Position, int]:
         bound = position_of(request.headers.get("Headrace-Position"))
         wait_ms = number(request.query_params, "wait_ms", 0, high=self._limits.wait_ms) or 0
         return bound, wait_ms
@@ -185,7 +185,7 @@ class StoreRoutes:
             limit,
             Cursor.unpack(text) if text else None,
         )
-        bound, wait_ms = self._demands(request)
+        bound, wait_ms = self._freshness_of(request)
         answering = await self._answering()
         await self._wait(answering.views, bound, wait_ms)
         partitions = answering.partitions(question.store)
@@ -362,13 +362,13 @@ def _header(bound: Position) -> str | None:
     return None if bound.is_empty else position_text(bound)
 
 
-def _passed_on(answer: Forwarded) -> Response:
+def _forwarded_response(answer: Forwarded) -> Response:
     names = ("Headrace-Position", "Headrace-Role", "Headrace-Staleness-Ms", "Retry-After")
     headers = {name: value for name in names if (value := answer.headers.get(name)) is not None}
     return json_response(answer.body, answer.status, headers)
 
 
-def _described(answering: Answering) -> list[dict[str, Any]]:
+def _describe_stores(answering: Answering) -> list[dict[str, Any]]:
     views = answering.views
     lags = views.lags()
     return [

@@ -12,7 +12,7 @@ from headrace.errors import OffsetOutOfRangeError
 from headrace.http.errors import RequestError, unavailable
 from headrace.http.json_values import to_json
 from headrace.http.limits import Limits
-from headrace.views.http.hub import Batch, Hub, Message, Subscriber, id_of, messages_of, offsets_of
+from headrace.views.http.change_hub import Batch, Hub, Message, Subscriber, id_of, messages_of, offsets_of
 from headrace.views.http.instance import Instance
 from headrace.views.store_changes import StoreChange, Subscription
 from headrace.views.viewed_stores import Part

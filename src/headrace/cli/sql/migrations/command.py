@@ -107,7 +107,7 @@ def apply(
         metadata = Metadata(client)
         applied = metadata.applied()
         _check(found, applied)
-        waiting = _waiting(found, applied, again=again)
+        waiting = _select_pending(found, applied, again=again)
         if until is not None:
             waiting = [each for each in waiting if each.version <= until]
         for migration in waiting[:1] if only_next else waiting:
@@ -171,7 +171,7 @@ def _check(found: list[Migration], applied: dict[int, Applied]) -> None:
             raise MigrationError(message)
 
 
-def _waiting(found: list[Migration], applied: dict[int, Applied], *, again: bool) -> list[Migration]:
+def _select_pending(found: list[Migration], applied: dict[int, Applied], *, again: bool) -> list[Migration]:
     last = max((each.version for each in applied.values() if each.state == MIGRATED), default=0)
     waiting: list[Migration] = []
     for migration in found:

@@ -15,7 +15,7 @@ Key = Any
 """A tuple of the key columns' values, or that in a window; None for a record without key."""
 
 
-class Passing(Bound):
+class RowFilter(Bound):
     """Whether a row passes a condition; a null row does not."""
 
     __slots__ = ()
@@ -33,7 +33,7 @@ def has_row(key: Key, row: Row | None) -> bool:
     return row is not None
 
 
-class Projected(Bound):
+class ProjectRow(Bound):
     """A new row of each; a null row stays one."""
 
     __slots__ = ()
@@ -46,7 +46,7 @@ class Projected(Bound):
         return self.compiled.variant("row", "if row is None: return None")
 
 
-class Compared(Bound):
+class RowIdentity(Bound):
     """The values by which a row is compared with others; a null row has none."""
 
     __slots__ = ()
@@ -102,7 +102,7 @@ def no_key(key: Key, row: Row | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Exploded:
+class ExplodeRow:
     """The rows that table functions make of one: its columns, then an item of each list, NULL where one is shorter."""
 
     function: RowFunction

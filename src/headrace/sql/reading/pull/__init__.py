@@ -1,6 +1,6 @@
 """Pull queries: ``SELECT`` without ``EMIT``, answered from the views of tables, or by reading a stream once.
 
-Start with ``table_query``; ``key_access`` finds the keys that a condition names, ``table_rows`` reads their rows.
+Start with ``table_query``; ``key_access`` picks the keys that the condition selects, ``table_rows`` reads their rows.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import uuid4
 
-from headrace.sql.errors import SqlError, SqlStatementError
+from headrace.sql.errors import locating_errors
 from headrace.sql.reading.pull.clause_rules import check_clauses
 from headrace.sql.reading.pull.stream_query import StreamQuery
 from headrace.sql.reading.pull.table_query import TableQuery
@@ -19,7 +19,7 @@ from headrace.sql.syntax.statements import SelectQuery
 def pull(statement: SelectQuery, context: QueryContext) -> PullResult:
     """Carries out a query as of now; raises ``SqlStatementError`` if it cannot be."""
     query = statement.query
-    try:
+    with locating_errors(statement.text, statement.position):
         sources = [context.catalog.source(one.name) for one in (query.source, *(join.source for join in query.joins))]
         check_clauses(statement, sources, context.settings)
         query_id = f"query_{uuid4().hex}"
@@ -35,16 +35,6 @@ def pull(statement: SelectQuery, context: QueryContext) -> PullResult:
 
         result.rows = rows_then_message()
         return result
-    except SqlError as error:
-        if error.statement is None:
-            error.statement = statement.text
-        error.locate(statement.text, statement.position)
-        raise
-    except RecursionError as error:
-        message = "The statement is nested too deeply; write long chains of OR as IN (…)."
-        failure = SqlStatementError(message, statement=statement.text)
-        failure.locate(statement.text, statement.position)
-        raise failure from error
 
 
 __all__ = ["pull"]

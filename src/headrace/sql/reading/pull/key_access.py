@@ -1,4 +1,4 @@
-"""Key access of pull queries: the keys or the range of keys that a condition selects."""
+"""Choice of rows by a pull query: the keys, or the range of keys, that its condition selects."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class KeyConditions:
         if condition is None or not self._bytes_are_known():
             return None
         try:
-            found = [self._of(each) for each in alternatives(condition)]
+            found = [self._choose_access(each) for each in alternatives(condition)]
         except TooManyAlternatives:
             return None
         usable = [each for each in found if each is not None]
@@ -73,15 +73,15 @@ class KeyConditions:
         """Whether equal keys have equal bytes: who else writes to a topic may write the same JSON in many ways."""
         return self._table.key_format == "KAFKA" or self._table.is_derived
 
-    def _of(self, conditions: Conjunction) -> KeyRows | RangeRows | None:
+    def _choose_access(self, conditions: Conjunction) -> KeyRows | RangeRows | None:
         key: dict[str, Any] = {}
         for comparison in conditions:
             found = self._key_comparison(comparison)
             if found is not None and found[1] == "=":
                 key.setdefault(found[0].name, self.key_value(found[0], found[2], comparison))
         if self._keys and len(key) == len(self._keys):
-            return KeyRows(tuple(map(_hashable, (key[name] for name in self._keys))), self._starts(conditions))
-        return self._range(conditions)
+            return KeyRows(tuple(map(_hashable, (key[name] for name in self._keys))), self._window_starts(conditions))
+        return self._key_range(conditions)
 
     def _key_comparison(self, condition: Expression) -> tuple[Column, str, Expression] | None:
         if not isinstance(condition, Comparison):
@@ -108,7 +108,7 @@ class KeyConditions:
             raise SqlStatementError(message, position=node.position)
         return value
 
-    def _range(self, conditions: Conjunction) -> RangeRows | None:
+    def _key_range(self, conditions: Conjunction) -> RangeRows | None:
         """Returns a range of keys, where the order of their bytes is known."""
         table = self._table
         if len(self._keys) != 1 or table.window is not None or table.key_format != "KAFKA":
@@ -118,8 +118,8 @@ class KeyConditions:
             return None
         low, high = _OPEN
         for condition in conditions:
-            for operator, node in self._limits(condition):
-                value = self._limit(column, node)
+            for operator, node in self._range_limits(condition):
+                value = self._limit_value(column, node)
                 if value is None:
                     continue
                 if operator in (">", ">="):
@@ -128,19 +128,19 @@ class KeyConditions:
                     high = value if high is None else min(high, value)
         return None if (low, high) == _OPEN else RangeRows((low, high))
 
-    def _limits(self, condition: Expression) -> list[tuple[str, Expression]]:
+    def _range_limits(self, condition: Expression) -> list[tuple[str, Expression]]:
         found = self._key_comparison(condition)
         if found is not None and found[1] in RANGES:
             return [(found[1], found[2])]
         return []
 
-    def _limit(self, column: Column, node: Expression) -> Any:
+    def _limit_value(self, column: Column, node: Expression) -> Any:
         # A limit that is no value of the column, such as 1.5 for an integer, is left to the condition itself.
         with suppress(SqlError):
             return constant(node, column.type, self._functions, column=column.name, settings=self._settings)
         return None
 
-    def _starts(self, conditions: Conjunction) -> Bounds:
+    def _window_starts(self, conditions: Conjunction) -> Bounds:
         """Returns what the conditions say about the start of windows that have a size."""
         window = self._table.window
         if window is None or window.size is None:

@@ -1,4 +1,4 @@
-"""Rows of a table from its view: of some keys, of a range of keys, or all of them."""
+"""Rows that a pull query reads from the view of a table: of some keys, of a range of keys, or all of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TableRows:
     def rows(self, access: Access | None) -> Iterator[Row]:
         """Yields rows as of one moment; without ``access`` all of them."""
         with self._view.reading() as snapshot:
-            found = snapshot.scan_all() if access is None else self._found(access, snapshot)
+            found = snapshot.scan_all() if access is None else self._select_rows(access, snapshot)
             for each in found:
                 row = self._row(each)
                 if row is not None:
@@ -75,17 +75,17 @@ class TableRows:
                 return self._row(found)
         return None
 
-    def _found(self, access: Access, snapshot: TableSnapshot) -> Iterator[ViewRow]:
+    def _select_rows(self, access: Access, snapshot: TableSnapshot) -> Iterator[ViewRow]:
         seen: set[tuple[int, bytes]] = set()
         for one in access:
-            for row in self._of(one, snapshot):
+            for row in self._read_rows(one, snapshot):
                 if len(access) > 1:
                     if row[:2] in seen:
                         continue
                     seen.add(row[:2])
                 yield row
 
-    def _of(self, one: KeyRows | RangeRows, snapshot: TableSnapshot) -> Iterator[ViewRow]:
+    def _read_rows(self, one: KeyRows | RangeRows, snapshot: TableSnapshot) -> Iterator[ViewRow]:
         if isinstance(one, RangeRows):
             for start, stop in self._byte_ranges(one):
                 yield from snapshot.scan_all(start, stop)
@@ -96,13 +96,13 @@ class TableRows:
         # Whoever wrote the topic has chosen the partitions, perhaps by other means than the key's hash.
         for partition in range(snapshot.partitions):
             if self._window_bytes:
-                yield from self._windows(partition, key, one, snapshot)
+                yield from self._read_windows(partition, key, one, snapshot)
             else:
                 found = snapshot.get(partition, key)
                 if found is not None:
                     yield found
 
-    def _windows(self, partition: int, key: bytes, one: KeyRows, snapshot: TableSnapshot) -> Iterator[ViewRow]:
+    def _read_windows(self, partition: int, key: bytes, one: KeyRows, snapshot: TableSnapshot) -> Iterator[ViewRow]:
         low, high = one.starts
         start = key if low is None or low <= 0 else key + _START.pack(low)
         if high is not None and high < 0:

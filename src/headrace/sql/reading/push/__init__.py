@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from headrace.sql.errors import SqlError, SqlStatementError
+from headrace.sql.errors import SqlStatementError, locating_errors
 from headrace.sql.planning.group_by import Groups
 from headrace.sql.planning.sources import FromSource, Sources
 from headrace.sql.planning.tree import references
@@ -29,7 +29,7 @@ _PLACES = frozenset({"ROWPARTITION", "ROWOFFSET"})
 def push(statement: SelectQuery, context: QueryContext) -> PushQuery:
     """Begins a query; raises ``SqlError`` if there cannot be one. Whoever reads it closes it."""
     query = statement.query
-    try:
+    with locating_errors(statement.text, statement.position):
         _check(query)
         latest = starts_at_latest(context.settings)
         source = context.catalog.source(query.source.name)
@@ -46,16 +46,6 @@ def push(statement: SelectQuery, context: QueryContext) -> PushQuery:
         )
         positions = first_offsets(context.log, source.topic, latest=latest)
         return FollowedTopic(query_id, checked(rows.schema), context.log, positions, make, limit=query.limit)
-    except SqlError as error:
-        if error.statement is None:
-            error.statement = statement.text
-        error.locate(statement.text, statement.position)
-        raise
-    except RecursionError as error:
-        message = "The statement is nested too deeply; write long chains of OR as IN (…)."
-        failure = SqlStatementError(message, statement=statement.text)
-        failure.locate(statement.text, statement.position)
-        raise failure from error
 
 
 def _check(query: Query) -> None:

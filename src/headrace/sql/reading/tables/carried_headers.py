@@ -23,11 +23,11 @@ def packed(value: bytes, headers: Headers) -> bytes:
     """Returns a value and headers in one piece."""
     parts = [_LENGTH.pack(len(headers))]
     for name, each in headers:
-        parts += _sized(name.encode()), _sized(each)
+        parts += _pack_sized(name.encode()), _pack_sized(each)
     return b"".join([*parts, value])
 
 
-def _sized(data: bytes | None) -> bytes:
+def _pack_sized(data: bytes | None) -> bytes:
     return _LENGTH.pack(_NOTHING) if data is None else _LENGTH.pack(len(data)) + data
 
 

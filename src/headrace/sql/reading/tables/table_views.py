@@ -61,13 +61,13 @@ class SqlTables:
                 found.close()
                 found = None
             if found is None:
-                found = self._views[name] = self._opened(name, record_time)
+                found = self._views[name] = self._open_view(name, record_time)
             self._asked[name] = time.monotonic()
             self._start()
         found.catch_up()
         return found
 
-    def _opened(self, name: _Name, record_time: RecordTime | None) -> TableView:
+    def _open_view(self, name: _Name, record_time: RecordTime | None) -> TableView:
         topic, with_headers, expiry = name
         place = self._place(name)
         return TableView(self._log, topic, place, expiry, record_time, self._clock, with_headers=with_headers)

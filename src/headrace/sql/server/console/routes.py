@@ -18,8 +18,8 @@ from headrace.http.json_values import to_json
 from headrace.http.limits import Limits
 from headrace.http.streaming_response import HeldResponse
 from headrace.sql.server.console.script import Event, Script
+from headrace.sql.server.console.server_view import Watching
 from headrace.sql.server.console.topics import CatalogTopics
-from headrace.sql.server.console.watching import Watching
 from headrace.sql.server.pump import Pump
 from headrace.sql.server.querying import QueryEndpoint
 from headrace.sql.server.routes.answers import JSON, answering, body_of, json_response, session_of, text_of

@@ -82,7 +82,7 @@ class Script:
         self._end: Callable[[], None] | None = None
         self._is_stopped = False
         self._is_ended_elsewhere = False
-        self._told: Callable[[], None] = _nothing
+        self._told: Callable[[], None] = _do_nothing
 
     def stop(self) -> None:
         """Ends the query that runs; statements behind it are not carried out."""
@@ -104,7 +104,7 @@ class Script:
         """Yields the end of a script whose query others have ended; nothing of any other."""
         if self._is_ended_elsewhere:
             yield {"done": "ended elsewhere"}
-            yield self._settled()
+            yield self._take_settled()
 
     def events(self) -> Iterator[Event]:
         """Yields what happens. If the grammar of one statement is wrong, none is carried out."""
@@ -131,9 +131,9 @@ class Script:
             except Exception as error:
                 yield _error(error, piece)
                 break
-        yield self._settled()
+        yield self._take_settled()
 
-    def _settled(self) -> Event:
+    def _take_settled(self) -> Event:
         return {"session": {"settings": self._session.settings, "variables": self._session.variables}}
 
     def _carried_out(self, piece: _Piece) -> Iterator[Event]:
@@ -156,7 +156,7 @@ class Script:
         with self._lock:
             self._end = end
         if not isinstance(opened, Printed):
-            opened.when_closed(lambda: self._closed(end))
+            opened.when_closed(lambda: self._closing_guard(end))
         try:
             # Somebody may have stopped it while the query was being opened.
             if not self._is_stopped:
@@ -164,7 +164,7 @@ class Script:
         finally:
             self._end_query()
 
-    def _closed(self, end: Callable[[], None]) -> None:
+    def _closing_guard(self, end: Callable[[], None]) -> None:
         with self._lock:
             # Otherwise it was this script that has ended the query.
             if self._end is not end:
@@ -181,7 +181,7 @@ class Script:
             end()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Nobody reads the events yet."""
 
 

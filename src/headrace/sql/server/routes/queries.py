@@ -47,7 +47,7 @@ def query_routes(endpoint: QueryEndpoint) -> list[Route]:
         # Here plain JSON is the shape that the route has always had.
         media = chosen_media(request, _FORMATS, V1_JSON)
         media = V1_JSON if media == JSON else media
-        return _streamed(await run_in_threadpool(endpoint.open, text, session), media)
+        return _stream_response(await run_in_threadpool(endpoint.open, text, session), media)
 
     async def query_stream(request: Request) -> Response:
         body = await body_of(request)
@@ -57,9 +57,9 @@ def query_routes(endpoint: QueryEndpoint) -> list[Route]:
         if isinstance(opened, Printed) and media != DELIMITED:
             opened.stopping.set()
             raise RequestError(NOT_ACCEPTABLE, f"PRINT is answered as {DELIMITED} only")
-        return _streamed(opened, media)
+        return _stream_response(opened, media)
 
-    def _streamed(opened: OpenQuery | Printed, media: str) -> Response:
+    def _stream_response(opened: OpenQuery | Printed, media: str) -> Response:
         if isinstance(opened, Printed):
             printing = Pump(opened.lines, opened.stopping.set)
             return HeldResponse(_lines(printing), printing.close, media_type="text/plain")

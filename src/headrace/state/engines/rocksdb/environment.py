@@ -18,7 +18,6 @@ from headrace.errors import ConfigError, ProcessorStateError
 from headrace.private_directory import make_directories
 from headrace.state.engines.changes import Changes
 from headrace.state.engines.environment import OWN
-from headrace.state.engines.rocksdb.engine import RocksDbEngine
 from headrace.state.engines.rocksdb.options import (
     DEFAULT_CACHE_BYTES,
     SHARED,
@@ -26,6 +25,7 @@ from headrace.state.engines.rocksdb.options import (
     database_options,
     default_options,
 )
+from headrace.state.engines.rocksdb.rocksdb_engine import RocksDbEngine
 from headrace.state.engines.rocksdb.snapshot import RocksDbSnapshot
 from headrace.state.stores.suppliers import DiskEngine
 

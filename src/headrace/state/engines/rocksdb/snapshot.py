@@ -16,7 +16,7 @@ from headrace.errors import InvalidStateStoreError
 from headrace.state.engines.changes import Changes
 from headrace.state.engines.engine import Row, in_chunks
 from headrace.state.engines.environment import SNAPSHOT_IS_OVER, SNAPSHOT_ONLY_READS
-from headrace.state.engines.rocksdb.engine import COUNTED_ROWS, Failure, RocksDbEngine
+from headrace.state.engines.rocksdb.rocksdb_engine import COUNTED_ROWS, Failure, RocksDbEngine
 
 
 class RocksDbSnapshot:

@@ -20,7 +20,7 @@ from headrace.topics.log import Offsets, TopicPartition
 _STEP_S = 0.25
 
 Tell = Callable[[str], None]
-"""Says something to whoever watches."""
+"""Shows a note about progress."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class StoppedKafkaStreams:
 
     @property
     def unread(self) -> dict[TopicPartition, int]:
-        """How many records of repartition topics nobody has read."""
+        """The number of unread records in repartition topics."""
         found: dict[TopicPartition, int] = {}
         for target, end in self.ends.items():
             if target[0] in self.layout.edges:
@@ -68,7 +68,7 @@ def find_legacy(
 
 
 def check_unchanged(legacy: StoppedKafkaStreams, log: DurableLog) -> None:
-    """Complains if anything was written, or committed, since it was looked at."""
+    """Raises if anything was written or committed since the examination."""
     application = legacy.application
     moved = [target for target, end in log.end_offsets(legacy.ends, stable=False).items() if legacy.ends[target] != end]
     offsets = log.group_offsets(application)

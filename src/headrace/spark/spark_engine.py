@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from headrace.batches.engine import BatchEngine, EngineListener, own_loop
+from headrace.batches.batch_engine import BatchEngine, EngineListener, own_loop
 from headrace.batches.loop import Loop
 from headrace.batches.shared_loop import PATIENCE, SharedLoop
 from headrace.config import StreamsConfig

@@ -22,12 +22,12 @@ _POLL = timedelta(milliseconds=250)
 
 @dataclass(frozen=True)
 class Message:
-    """A change, written once for all who get it."""
+    """A change, serialized once for all subscribers."""
 
     partition: int
     offset: int
     id: str
-    """Where who has got it goes on: the next offset of each partition."""
+    """Resume position of a subscriber: the next offset of each partition."""
     data: str
 
     def event(self, name: str = "change") -> bytes:
@@ -121,7 +121,7 @@ class Subscriber:
         self._wake.set()
 
     async def take(self, timeout_seconds: float) -> list[Batch]:
-        """Returns what has come; an empty list when the time is over, or there will be no more."""
+        """Returns new changes; an empty list after the time-out, or at the end."""
         if not self._waiting and not self.is_over and not self.is_slow:
             try:
                 await asyncio.wait_for(self._wake.wait(), timeout_seconds)
@@ -135,7 +135,7 @@ class Subscriber:
 
 
 class Hub:
-    """Follows one store as long as somebody wants to hear of it."""
+    """Follows one store as long as it has subscribers."""
 
     def __init__(self, subscribe: Callable[[], Subscription], name: str) -> None:
         self._subscribe = subscribe
@@ -175,7 +175,7 @@ class Hub:
             self._stop_all()
 
     def _deliver(self) -> bool:
-        """Reads what has come and hands it on; False when nobody listens any more."""
+        """Reads new changes and passes them to subscribers; False when there are no subscribers left."""
         subscription = self._subscription
         assert subscription is not None, "the thread is started with one"
         changes = subscription.poll(_POLL)

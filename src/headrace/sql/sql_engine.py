@@ -17,7 +17,7 @@ from headrace.sql.catalog.schema_inference import SchemaChoice, check_registry, 
 from headrace.sql.catalog.source_statements import alter_source, check_addition, create_source, drop_source
 from headrace.sql.catalog.topic_directory import KnownTopics, TopicDirectory
 from headrace.sql.catalog.with_properties import insert_properties, sink_properties
-from headrace.sql.errors import SqlError, SqlStatementError
+from headrace.sql.errors import SqlError, SqlStatementError, reporting_depth
 from headrace.sql.functions import BUILTIN_FUNCTIONS
 from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.insert_values import InsertedRecord, record_of
@@ -128,10 +128,10 @@ class SqlEngine:
         if isinstance(text, Statement):
             yield self._carried_out(text, {**self.settings, **(overrides or {})})
             return
-        for statement in self._parsed(text):
+        for statement in self._parse_statements(text):
             yield self._carried_out(statement, {**self.settings, **(overrides or {})})
 
-    def _parsed(self, text: str) -> Iterator[Statement]:
+    def _parse_statements(self, text: str) -> Iterator[Statement]:
         if "${" not in text:
             yield from statements(text)
             return
@@ -141,7 +141,8 @@ class SqlEngine:
 
     def _carried_out(self, statement: Statement, settings: Mapping[str, object]) -> Executed:
         try:
-            return self._execute(statement, settings)
+            with reporting_depth(statement.text, statement.position):
+                return self._execute(statement, settings)
         except SqlStatementError as error:
             if error.statement is None:
                 error.statement = shown_statement(statement, self.catalog)
@@ -152,11 +153,6 @@ class SqlEngine:
             position = error.position if isinstance(error, SqlError) else None
             shown = shown_statement(statement, self.catalog)
             failure = SqlStatementError(str(error), position=position, statement=shown)
-            failure.locate(statement.text, statement.position)
-            raise failure from error
-        except RecursionError as error:
-            message = "The statement is nested too deeply; write long chains of OR as IN (…)."
-            failure = SqlStatementError(message, statement=statement.text)
             failure.locate(statement.text, statement.position)
             raise failure from error
 

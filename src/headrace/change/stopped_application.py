@@ -40,7 +40,7 @@ class TaskUpdate:
 
 
 class StoppedApplication:
-    """An application whose journal is in the hands of somebody who changes it. Made by ``stopped_application``."""
+    """A stopped application whose journal is open for a change. Made by ``stopped_application``."""
 
     def __init__(self, log: DurableLog, application: str, tasks: Sequence[str]) -> None:
         self.id = application
@@ -117,7 +117,7 @@ class StoppedApplication:
             return
         known = self.description or description
         if known is None:
-            message = f"application '{self.id}' is not known; give the description that it has from now on"
+            message = f"application '{self.id}' has no description in the log; pass the new one"
             raise BatchError(message)
         if known.change != plan:
             self.description = replace(known, change=plan)
@@ -129,7 +129,7 @@ class StoppedApplication:
         self, task: str, changelogs: Sequence[TopicPartition], update: Callable[[TaskCommitState], TaskUpdate]
     ) -> bool:
         """Commits a task's part of the change; False if it has been committed before, and nothing was to be done."""
-        plan = self._begun()
+        plan = self._begun_plan()
         if self.is_committed:
             return False
         head = self.head(task, changelogs)
@@ -141,15 +141,8 @@ class StoppedApplication:
             )
             raise FencedError(message)
         if head.record is not None and found == plan.batch_id:
-            self._receipts[task] = Receipt(
-                task=task,
-                batch_id=found,
-                incarnation=self._journal.incarnation,
-                stamp=head.record.stamp,
-                positions={(topic, partition): at for topic, partition, at in head.record.positions},
-                next_clock_ms=head.record.next_clock_ms,
-                record=head.record.pack(),
-            )
+            receipt = Receipt.of(task, self._journal.incarnation, head.record)
+            self._receipts[task] = replace(receipt, record=head.record.pack())
             return False
         new = update(head)
         record = TaskRecord(
@@ -165,7 +158,7 @@ class StoppedApplication:
 
     def commit(self, positions: Mapping[TopicPartition, int] | None = None) -> None:
         """Commits the change as a whole, with further positions, once all its tasks are committed."""
-        plan = self._begun()
+        plan = self._begun_plan()
         if not self.is_committed:
             self._journal.commit(plan.batch_id, list(self._receipts.values()), positions)
 
@@ -174,7 +167,7 @@ class StoppedApplication:
         self.description, self.plan = replace(description, change=None), None
         self.description.write(self.log)
 
-    def _begun(self) -> ChangePlan:
+    def _begun_plan(self) -> ChangePlan:
         if self.plan is None:
             message = f"application '{self.id}': no change was begun; call begin() first"
             raise BatchError(message)
@@ -190,7 +183,7 @@ class StoppedApplication:
 def stopped_application(
     config: StreamsConfig, log: DurableLog, tasks: Sequence[str] = ()
 ) -> Iterator[StoppedApplication]:
-    """Holds an application that nobody runs: an instance on this machine is noticed, one elsewhere is fenced.
+    """Opens a stopped application: a running instance on this machine is an error, one elsewhere is fenced.
 
     ``tasks`` are those that it has or will have.
     """

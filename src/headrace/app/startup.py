@@ -69,7 +69,7 @@ class ApplicationResources:
 
 
 def _prepare(topology: Topology, config: StreamsConfig, log: DurableLog, directory: Path) -> None:
-    known, application = _known(config, log, directory), config.application_id
+    known, application = _read_known(config, log, directory), config.application_id
     external = external_partitions(topology, application, log)
     if known is not None:
         check_deleted(application, named_inputs(topology) & known.input_ids.keys(), external)
@@ -112,7 +112,7 @@ def _check_own(known: Description, log: DurableLog) -> None:
         raise BatchError(message)
 
 
-def _known(config: StreamsConfig, log: DurableLog, directory: Path) -> Description | None:
+def _read_known(config: StreamsConfig, log: DurableLog, directory: Path) -> Description | None:
     """Returns what the log knows of the application."""
     application = config.application_id
     if (directory / _FORMER_CHECKPOINT).exists():

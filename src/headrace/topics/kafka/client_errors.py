@@ -1,4 +1,4 @@
-"""Errors of Kafka's client as errors of ours: what was being done, what the broker said, what to do."""
+"""Errors of Kafka's client as ours, with the operation, the broker's reason and the remedy."""
 
 from __future__ import annotations
 

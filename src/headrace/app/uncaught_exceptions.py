@@ -8,7 +8,7 @@ from headrace.handlers import StreamsUncaughtExceptionHandler, StreamThreadExcep
 
 
 def shut_down_client(error: Exception) -> StreamThreadExceptionResponse:
-    """The handler of those who set none."""
+    """The default handler."""
     return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
 
 

@@ -102,7 +102,7 @@ class PartitionMoves:
             )
 
     def given_away(self, log: ReadableLog) -> Iterator[tuple[str, list[Output]]]:
-        """Returns what is written where the rows were: deletions of those that have moved, and rows that change."""
+        """Returns the records for the rows' former partition: deletions of moved rows, and changed rows."""
         gone = array("q", sorted(at for to, offsets in self.offsets.items() if to != self.partition for at in offsets))
         times: dict[bytes, int] = {}
         for page in self._pages(log, gone):
