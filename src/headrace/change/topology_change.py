@@ -66,13 +66,18 @@ class Evolution:
     comparison: Comparison
     wanted: tuple[WantedTopic, ...]
     can_start: bool
-    """Whether the new topology finds its state as it is, so that nothing has to be changed."""
+    """Whether the new topology finds its state as it is, so that it can be started at once."""
     unfinished: ChangePlan | None = None
     """A change that was begun."""
 
     @property
     def application(self) -> str:
         return self.config.application_id
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is something to be done before a start, or was begun."""
+        return self.unfinished is not None or not self.can_start or bool(self.comparison.rebuilt_parts)
 
     @cached_property
     def converters(self) -> Mapping[str, Convert]:
