@@ -250,6 +250,12 @@ def sums_of_cents(builder: StreamsBuilder) -> None:
     write(grouped.aggregate(zero, lambda key, value, total: total + 100 * value, materialized=option))
 
 
+def tens(builder: StreamsBuilder) -> None:
+    option = Materialized[Any, Any]("sums", value_serde=Serdes.json())
+    grouped = stream(builder).group_by_key()
+    write(grouped.aggregate(zero, lambda key, value, total: total + 10 * value, materialized=option))
+
+
 def by_number(builder: StreamsBuilder) -> None:
     numbers: KStream[Any, Any] = builder.stream("in", Consumed(key_serde=Serdes.bytes()))
     write(numbers.group_by_key(Grouped(key_serde=Serdes.bytes())).count(materialized=Materialized("counts")))
@@ -433,6 +439,18 @@ CASES = (
         {0: "kept", 1: "kept"},
         first={**FIRST, "users": [("u", "Ada", 0)]},
         then={**THEN, "users": [("u", "Bob", 9)]},
+    ),
+    # recompute
+    Case(
+        "what a function computes, rebuilt from its input",
+        sums(Serdes.json()),
+        tens,
+        {"sums": "rebuilt"},
+        {"out": {"a": 80, "b": 20, "c": 50}},
+        {0: "rebuilt"},
+        ("--rebuild", "sums"),
+        can_start=True,
+        notes=("emptied, and filled from 'in', from the beginning",),
     ),
     # rename
     Case(

@@ -1,6 +1,7 @@
 """Growth of large stores from 2 to 6 partitions: how long it takes, and whether results are those of 6 from the start.
 
-``python -m tests.change.large_growth --keys 1000000`` prints the time of every step. Outputs and rows are compared by
+``python -m tests.change.large_growth --keys 1000000`` prints the time of every step; with ``--spark local[2,4]`` rows
+are looked at and moved on Spark. Outputs and rows are compared by
 digests that do not depend on their order.
 """
 
@@ -11,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from hashlib import blake2b
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any
 
 from headrace import EmbeddedLog, JoinWindows, Materialized, SessionWindows, StreamsBuilder, TimeWindows
 from headrace.change.grow import grow_application
+from headrace.change.parallel_work import ParallelMap, in_this_process
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import Output
 from tests.change.kit import Program
@@ -93,7 +96,9 @@ def digests(log: DurableLog) -> dict[str, int]:
     return {**outputs, **rows}
 
 
-def run(directory: Path, keys: int, partitions: int, *, grown_to: int | None = None) -> dict[str, int]:
+def run(
+    directory: Path, keys: int, partitions: int, *, grown_to: int | None = None, master: str | None = None
+) -> dict[str, int]:
     """Runs two rounds, with a growth between them; returns digests of all results."""
     with EmbeddedLog(directory / "log", sync="none", map_size=1 << 34) as log:
         for topic in INPUTS:
@@ -106,9 +111,22 @@ def run(directory: Path, keys: int, partitions: int, *, grown_to: int | None = N
             program.run()
             _say(f"{partitions} partitions, round {round_number}: {time.monotonic() - started:.1f} s")
             if round_number == 0 and grown_to is not None:
-                topics = dict.fromkeys(INPUTS, grown_to)
-                grow_application(program.topology, program.config, log, topics, tell=_say)
+                with _opened(program, master) as parallel:
+                    topics = dict.fromkeys(INPUTS, grown_to)
+                    grow_application(program.topology, program.config, log, topics, tell=_say, parallel=parallel)
         return digests(log)
+
+
+@contextmanager
+def _opened(program: Program, master: str | None) -> Iterator[ParallelMap]:
+    if master is None:
+        yield in_this_process
+        return
+    from headrace.spark.parallel_map import open_spark_map
+
+    config = program.config.replaced({"spark.master": master})
+    with open_spark_map(program.topology, config, Path(config.state_dir)) as parallel:
+        yield parallel
 
 
 def _say(line: str) -> None:
@@ -118,9 +136,11 @@ def _say(line: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keys", type=int, default=1_000_000)
-    keys: int = parser.parse_args().keys
+    parser.add_argument("--spark", metavar="MASTER", help="grow on Spark, such as local[2,4]")
+    options = parser.parse_args()
+    keys: int = options.keys
     with TemporaryDirectory() as first, TemporaryDirectory() as second:
-        grown = run(Path(first), keys, 2, grown_to=6)
+        grown = run(Path(first), keys, 2, grown_to=6, master=options.spark)
         reference = run(Path(second), keys, 6)
     different = [name for name in reference if grown[name] != reference[name]]
     if different:

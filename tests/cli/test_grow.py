@@ -52,6 +52,21 @@ def test_it_grows_an_application(headrace: Command, log: EmbeddedLog, state_dir:
     assert last_counts(log) == {2}
 
 
+@pytest.mark.spark
+def test_it_grows_an_application_on_spark(headrace: Command, log: EmbeddedLog, state_dir: Path) -> None:
+    done = headrace(*GROW, "in=6", "--spark", "--set", "spark.master=local[2,4]")
+    assert "application 'counting' had 2 tasks and has 6" in done.err
+    count(log, state_dir, 2_000)
+    assert last_counts(log) == {2}
+
+
+def test_it_says_how_to_get_spark(headrace: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.delitem(sys.modules, "headrace.spark.parallel_map", raising=False)
+    done = headrace(*GROW, "in=6", "--spark", code=1)
+    assert "run `pip install 'headrace[spark]'`" in done.err
+
+
 def test_it_says_why_not(headrace: Command) -> None:
     done = headrace(*GROW, "in=5", code=1)
     assert "'in' has 2 partitions and cannot get 5: only with a whole multiple" in done.err

@@ -74,6 +74,26 @@ def test_apply_makes_the_change(headrace: Command, log: EmbeddedLog, target: Tar
     assert "nothing has to be changed; start the new topology" in done.err
 
 
+def test_the_same_command_given_again_renames_nothing(headrace: Command, log: EmbeddedLog, target: Target) -> None:
+    command = ("plan-change", target("totals"), "-a", "shop", "--rename", "counts=totals", "--apply")
+    headrace(*command)
+    before = log.last_batch("shop")
+    done = headrace(*command)
+    assert "has had this name before, so nothing is renamed" in done.lines[1]
+    assert "nothing has to be changed; start the new topology" in done.err
+    assert log.last_batch("shop") == before
+
+
+def test_a_topology_with_the_same_stores_is_rebuilt(headrace: Command, log: EmbeddedLog, target: Target) -> None:
+    command = ("plan-change", target("counts"), "-a", "shop", "--rebuild", "counts")
+    done = headrace(*command)
+    assert "emptied, and filled from 'in', from the beginning" in done.lines[1]
+    assert "--apply makes the change" in done.err
+    assert headrace(*command, "--json").json["is_needed"] is True
+    assert "application 'shop' was changed" in headrace(*command, "--apply").err
+    assert log.positions("shop") == {("in", 0): 0, ("in", 1): 0}
+
+
 def test_json_says_the_same_to_programs(headrace: Command, target: Target) -> None:
     found = headrace("plan-change", target("totals"), "-a", "shop", "--json").json
     assert [(each["store"], each["former"], each["verdict"]) for each in found["stores"]] == [

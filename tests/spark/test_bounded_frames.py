@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from random import Random
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -157,6 +159,23 @@ def test_an_error_of_a_function_is_told(spark: SparkSession) -> None:
     without_time = spark.createDataFrame([("7", None)], "value string, timestamp long")
     with pytest.raises(StreamsError, match=r"backfill failed: .*timestamp"):
         backfill(builder.build(), {"in": without_time})
+
+
+def test_a_package_that_workers_lack_is_told_with_the_remedy(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from headrace.spark import backfill
+
+    module = ModuleType("only_here")
+    exec("def shout(value): return value.upper()", vars(module))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    builder = StreamsBuilder()
+    builder.stream("in", Consumed(value_serde=TEXT)).map_values(vars(module)["shout"]).to("out")
+    frame = spark.createDataFrame([("seven", 1)], "value string, timestamp long")
+    with pytest.raises(
+        StreamsError, match=r"No module named 'only_here'; Spark's workers run '.*', .*PYSPARK_PYTHON to .* before"
+    ):
+        backfill(builder.build(), {"in": frame})
 
 
 def test_what_is_wrong_with_inputs_is_told(spark: SparkSession) -> None:

@@ -21,7 +21,7 @@ from headrace.topology.topology import Topology
 def compare(topology: Topology, config: StreamsConfig, old: Outline, new: Outline, options: Options) -> Comparison:
     """Returns what happens if a topology with the outline ``new`` takes the place of one with the outline ``old``."""
     _check_options(old, new, options)
-    given = dict(options.renames)
+    given = {former: name for former, name in options.renames.items() if former in old.store_named}
     matching = match_stores(old, new, given)
     signatures = Signatures(old), Signatures(new)
     # Nobody relies on these names: a repartitioning may be named after a store that has another name now.
@@ -109,6 +109,8 @@ class _Comparer:
             how = "" if former in self._options.renames else " (its name is generated: matched by what its nodes do)"
             notes.insert(0, f"was '{former}'{how}; its rows are copied to '{self._changelog(store)}'")
             return StoreChange(store.name, Verdict.RENAMED, "; ".join(notes), former, converts)
+        if store.name in self._options.renames.values():
+            notes.insert(0, "has had this name before, so nothing is renamed")
         verdict = Verdict.CONVERTED if converts else Verdict.KEPT
         return StoreChange(store.name, verdict, "; ".join(notes), former, converts)
 
@@ -275,8 +277,9 @@ class _Comparer:
 def _check_options(old: Outline, new: Outline, options: Options) -> None:
     before = [store.name for store in old.stores if not store.is_global]
     now = [store.name for store in new.stores if not store.is_global]
+    # Who gives the command of a change again that was made finds the store under its new name.
     for former, name in options.renames.items():
-        if former not in before:
+        if former not in before and not (name in before and name in now and former not in now):
             message = f"--rename {former}={name}: the former topology has no store '{former}'"
             raise TopologyError(message + (did_you_mean(former, before) or f"; it has {_listed(before)}"))
         if name not in now:

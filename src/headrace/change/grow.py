@@ -9,6 +9,8 @@ The procedure can be interrupted anywhere and is gone on with by another call:
 5. Tasks that are added commit: rows that are theirs now, and what the task that had them remembers.
 6. Then tasks that had them commit deletions; before, compaction might remove what is still to be copied.
 7. The batch is committed, and the new description lets the application run.
+
+In 2 partitions are independent of each other, and in 5 and in 6 tasks: that is what may be done by other processes.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from itertools import chain
-from typing import Any, TypeAlias
+from itertools import groupby
+from typing import TypeAlias
 
 from headrace.app.description import Description
 from headrace.app.engine import local_engine
@@ -28,13 +30,13 @@ from headrace.batches.inputs import input_ids
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.change.changelog_rows import read_pages
 from headrace.change.former_partitions import with_former_partitions
-from headrace.change.growth_plan import Growth, StoreGrowth, find_growth, refused
-from headrace.change.partition_keys import partition_key_of, primary_key_of
-from headrace.change.row_moves import MisplacedRowError, PartitionMoves
-from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.growth_parts import ChangelogPart, GivingAway, MoveFinder, TakingOver
+from headrace.change.growth_plan import Growth, find_growth, refused
+from headrace.change.parallel_work import ParallelMap, in_this_process
+from headrace.change.row_moves import PartitionMoves
+from headrace.change.stopped_application import StoppedApplication, TaskChange, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
-from headrace.runtime.task_memory import pack_memory, unpack_memory
 from headrace.topics.journal import DurableLog, TaskCommitState, TaskRecord
 from headrace.topics.log import Offsets, TopicPartition
 from headrace.topics.partitioner import murmur2
@@ -56,15 +58,18 @@ def grow_application(
     *,
     command: str = "",
     tell: Tell = lambda _line: None,
+    parallel: ParallelMap = in_this_process,
 ) -> None:
     """Gives inputs of a stopped application more partitions, and splits its tasks and stores.
 
     ``topics`` are inputs with the numbers of partitions that they are to have; others may have been grown already.
-    ``command`` is named to those who find the application while this is not finished. Raises ChangeRefusedError, before
-    anything is changed, if it cannot be done.
+    ``command`` is named to those who find the application while this is not finished. ``parallel`` looks at rows and
+    commits tasks, several at once if it can. Raises ChangeRefusedError, before anything is changed, if it cannot be
+    done.
     """
     started = time.monotonic()
-    growing = _Growing(topology, config, log, topics, command or f"headrace grow {config.application_id}", tell)
+    named = command or f"headrace grow {config.application_id}"
+    growing = _Growing(topology, config, log, topics, named, tell, parallel)
     for _ in range(_ROUNDS):
         if growing.run():
             tell(f"done in {time.monotonic() - started:.1f} s")
@@ -85,6 +90,7 @@ class _Growing:
         topics: Mapping[str, int],
         command: str,
         tell: Tell,
+        parallel: ParallelMap,
     ) -> None:
         self._topology = topology
         self._config = config
@@ -92,6 +98,7 @@ class _Growing:
         self._topics = topics
         self._command = command
         self._tell = tell
+        self._parallel = parallel
         self._moves: dict[TopicPartition, PartitionMoves] = {}
 
     def run(self) -> bool:
@@ -153,7 +160,9 @@ class _Growing:
             self._grow_inputs(growth)
             return self._finish(app, growth)
         if plan is None:
-            self._find_moves(app, growth, self._committed_heads(app, growth))
+            for store in growth.volatile_stores:
+                self._tell(f"store '{store}' has no changelog: it starts empty, as after every start")
+            self._find_moves(growth, _ends(self._committed_heads(app, growth)))
             self._grow_inputs(growth)
             if self._has_misplaced(growth, app.state.positions):
                 return False
@@ -162,9 +171,11 @@ class _Growing:
         if not app.is_committed:
             for topic, number in growth.internal.items():
                 self._log.grow_topic(topic, number)
-            heads = self._committed_heads(app, growth)
-            self._commit_new_tasks(app, growth, plan, heads)
-            self._commit_old_tasks(app, growth, plan, heads)
+            records = {task: head.record for task, head in self._committed_heads(app, growth).items()}
+            if not self._moves:
+                self._find_moves(growth, _cuts(plan))
+            self._commit_new_tasks(app, growth, records)
+            self._commit_old_tasks(app, growth, records)
             app.commit(self._new_positions(growth))
         return self._finish(app, growth)
 
@@ -192,40 +203,31 @@ class _Growing:
             if place.id.subtopology in changed
         }
 
-    def _find_moves(self, app: StoppedApplication, growth: Growth, heads: Mapping[str, TaskCommitState]) -> None:
+    def _find_moves(self, growth: Growth, ends: Mapping[TopicPartition, int]) -> None:
         """Looks at every row; complains, by store, about those that cannot be moved by their keys."""
-        for store in growth.volatile_stores:
-            self._tell(f"store '{store}' has no changelog: it starts empty, as after every start")
+        parts = [
+            ChangelogPart(each, partition, ends[each.topic, partition])
+            for _, each in growth.stores
+            for partition in range(each.before)
+        ]
+        finder = MoveFinder(self._log, self._topology, self._config)
+        found = zip(parts, self._parallel(finder, parts), strict=True)
         problems = []
-        self._moves = {}
-        for part, each in growth.stores:
-            try:
-                found = []
-                for partition in range(each.before):
-                    end = heads[f"{part.id}_{partition}"].ends[each.topic, partition]
-                    found.append(self._moves_of(each, partition, end))
-            except MisplacedRowError as error:
-                problems.append(str(error))
-                continue
-            rows, moved = sum(moves.rows for moves in found), sum(moves.moved for moves in found)
-            self._tell(f"store '{each.store}': {rows:,} rows, of which {moved:,} move")
+        for store, each in groupby(found, key=lambda pair: pair[0].growth.store):
+            moves = [moves for _, moves in each]
+            refusals = [why for why in moves if isinstance(why, str)]
+            known = [each for each in moves if not isinstance(each, str)]
+            problems += refusals[:1]
+            self._moves |= {(each.growth.topic, each.partition): each for each in known}
+            if not refusals:
+                rows, moved = sum(each.rows for each in known), sum(each.moved for each in known)
+                self._tell(f"store '{store}': {rows:,} rows, of which {moved:,} move")
         if problems:
-            raise refused(app.id, problems)
+            raise refused(self._config.application_id, problems)
 
-    def _moves_of(self, growth: StoreGrowth, partition: int, end: int) -> PartitionMoves:
-        target = (growth.topic, partition)
-        if target not in self._moves:
-            keys = partition_key_of(self._topology, growth.store, self._config)
-            primary = primary_key_of(self._topology, growth.store, self._config)
-            self._moves[target] = PartitionMoves.find(self._log, growth, partition, end, keys, primary)
-        return self._moves[target]
-
-    def _moves_to(
-        self, growth: Growth, place: TaskPlace, partition: int, cuts: Mapping[TopicPartition, int]
-    ) -> list[PartitionMoves]:
-        """Returns the moves of all stores of a task; after an interruption they are looked for again."""
-        stores = growth.stores_of(place)
-        return [self._moves_of(each, partition, cuts[each.topic, partition]) for each in stores]
+    def _moves_of(self, growth: Growth, place: TaskPlace, partition: int) -> list[PartitionMoves]:
+        """Returns the moves of all stores of a task, from the partition of one that was there before."""
+        return [self._moves[each.topic, partition] for each in growth.stores_of(place)]
 
     def _has_misplaced(self, growth: Growth, positions: Offsets) -> bool:
         """Returns whether inputs have unread records in partitions that are not those of their keys any more."""
@@ -249,56 +251,42 @@ class _Growing:
         return ChangePlan(_CHANGE, self._command, app.next_batch_id, details)
 
     def _commit_new_tasks(
-        self, app: StoppedApplication, growth: Growth, plan: ChangePlan, heads: Mapping[str, TaskCommitState]
+        self, app: StoppedApplication, growth: Growth, records: Mapping[str, TaskRecord | None]
     ) -> None:
-        cuts = _cuts(plan)
+        changes: dict[str, TaskChange] = {}
         for place, origin in growth.new_tasks():
-            record = heads[origin.name].record
+            record = records[origin.name]
             if record is None:
                 # It has never done anything, so there is nothing to be taken over.
                 continue
-
-            def update(
-                _head: TaskCommitState,
-                place: TaskPlace = place,
-                origin: TaskPlace = origin,
-                record: TaskRecord = record,
-            ) -> TaskUpdate:
-                moves = self._moves_to(growth, place, origin.id.partition, cuts)
-                written = (each.copied(self._log, place.id.partition) for each in moves)
-                return TaskUpdate(
-                    positions=self._log.begin_offsets(list(growth.after.ranges(place))),
-                    memory=_inherited(record.memory, place.id.partition),
-                    next_clock_ms=record.next_clock_ms,
-                    written=chain.from_iterable(written),
-                )
-
-            if app.commit_task(place.name, _changelogs(growth.after, place), update):
-                self._tell(f"task {place.name} has taken over its part of task {origin.name}")
+            own = place.id.partition
+            update = TakingOver(
+                own,
+                self._log.begin_offsets(list(growth.after.ranges(place))),
+                record,
+                [moves.only_to(own) for moves in self._moves_of(growth, place, origin.id.partition)],
+            )
+            line = f"task {place.name} has taken over its part of task {origin.name}"
+            changes[line] = TaskChange(place.name, _changelogs(growth.after, place), update)
+        self._commit(app, changes)
 
     def _commit_old_tasks(
-        self, app: StoppedApplication, growth: Growth, plan: ChangePlan, heads: Mapping[str, TaskCommitState]
+        self, app: StoppedApplication, growth: Growth, records: Mapping[str, TaskRecord | None]
     ) -> None:
-        cuts = _cuts(plan)
+        changes: dict[str, TaskChange] = {}
         for place in growth.old_tasks():
-            record = heads[place.name].record
-            if record is None:
-                continue
+            record = records[place.name]
+            if record is not None:
+                update = GivingAway(record, self._moves_of(growth, place, place.id.partition))
+                line = f"task {place.name} has given away what is not its own any more"
+                changes[line] = TaskChange(place.name, _changelogs(growth.before, place), update)
+        self._commit(app, changes)
 
-            def update(_head: TaskCommitState, place: TaskPlace = place, record: TaskRecord = record) -> TaskUpdate:
-                moves = self._moves_to(growth, place, place.id.partition, cuts)
-                written = (each.given_away(self._log) for each in moves)
-                return TaskUpdate(
-                    positions={(topic, number): at for topic, number, at in record.positions},
-                    memory=record.memory,
-                    next_clock_ms=record.next_clock_ms,
-                    # Its changelogs go on where they were, so working copies do, too.
-                    lineage=record.lineage,
-                    written=chain.from_iterable(written),
-                )
-
-            if app.commit_task(place.name, _changelogs(growth.before, place), update):
-                self._tell(f"task {place.name} has given away what is not its own any more")
+    def _commit(self, app: StoppedApplication, changes: Mapping[str, TaskChange]) -> None:
+        """Commits tasks, each with the line that tells of it."""
+        for line, is_new in zip(changes, app.commit_tasks([*changes.values()], self._parallel), strict=True):
+            if is_new:
+                self._tell(line)
 
     def _new_positions(self, growth: Growth) -> Offsets:
         """Returns where partitions begin that inputs and back edges did not have before."""
@@ -322,18 +310,9 @@ def _changelogs(layout: Layout, place: TaskPlace) -> list[TopicPartition]:
     return [(topic, place.id.partition) for store, topic in place.changelogs.items() if store in layout.changelogs]
 
 
+def _ends(heads: Mapping[str, TaskCommitState]) -> Offsets:
+    return {target: end for head in heads.values() for target, end in head.ends.items()}
+
+
 def _cuts(plan: ChangePlan) -> dict[TopicPartition, int]:
     return {(topic, partition): end for topic, partition, end in plan.details["cuts"]}
-
-
-def _inherited(memory: bytes, partition: int) -> bytes:
-    """Returns what a task remembers, for one that takes over some of its keys in another partition.
-
-    Offsets of its changelogs mean nothing there.
-    """
-    # Any: what the parts of a memory are is known to those who use them.
-    remembered: dict[str, Any] = unpack_memory(memory)
-    clocks = remembered.pop("clocks")
-    remembered.pop("samples")
-    times = {(topic, partition): time_ms for (topic, _), time_ms in remembered["partition_times"].items()}
-    return pack_memory({**remembered, "partition_times": times}, clocks)

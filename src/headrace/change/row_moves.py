@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from struct import Struct
 
 from headrace.change.changelog_rows import last_offsets, read_pages
@@ -92,6 +92,10 @@ class PartitionMoves:
     def moved(self) -> int:
         """How many of them go elsewhere."""
         return self.rows - len(self.offsets.get(self.partition, ()))
+
+    def only_to(self, to: int) -> PartitionMoves:
+        """Returns the moves to one partition, without the others, which may have to be sent to another process."""
+        return replace(self, offsets={to: self.offsets[to]} if to in self.offsets else {})
 
     def copied(self, log: ReadableLog, to: int) -> Iterator[tuple[str, list[Output]]]:
         """Returns the rows that belong to a partition, page by page, as they are written there."""

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from secrets import token_hex
 
 from headrace.app.description import Description
 from headrace.app.directories import application_directory
 from headrace.app.lock import locked
 from headrace.batches.change_plan import ChangePlan, change_in
+from headrace.change.parallel_work import ParallelMap
 from headrace.config import StreamsConfig
 from headrace.errors import BatchError, FencedError
 from headrace.topics.journal import DurableLog, JournalState, Receipt, TaskCommitState, TaskJournal, TaskRecord, Written
@@ -37,6 +39,58 @@ class TaskUpdate:
     """A new one makes every working copy start over; keep the former one only if the copies fit as they are."""
     written: Written = ()
     """Records for its changelogs, page by page: they are read once, and need not be in memory together."""
+
+
+@dataclass(frozen=True)
+class TaskChange:
+    """Change of one task, for any process to commit."""
+
+    task: str
+    changelogs: Sequence[TopicPartition]
+    """The partitions that only this task writes; they must exist."""
+    update: Callable[[DurableLog, TaskCommitState], TaskUpdate]
+
+
+@dataclass(frozen=True)
+class _Committer:
+    """Commits parts of a change; one that is committed already is left alone."""
+
+    log: DurableLog
+    application: str
+    incarnation: int
+    batch_id: int
+
+    def __call__(self, change: TaskChange) -> tuple[Receipt, bool]:
+        """Opens a task and commits its part; returns the receipt, and whether there was something to do."""
+        journal = self.log.task_journal(self.application, self.incarnation, change.task, change.changelogs)
+        try:
+            return self.commit(change.task, journal, journal.open(), partial(change.update, self.log))
+        finally:
+            journal.close()
+
+    def commit(
+        self, task: str, journal: TaskJournal, head: TaskCommitState, update: Callable[[TaskCommitState], TaskUpdate]
+    ) -> tuple[Receipt, bool]:
+        found = -1 if head.record is None else head.record.batch_id
+        if found > self.batch_id:
+            message = (
+                f"application '{self.application}': task {task} has committed batch {found}, and the change is batch "
+                f"{self.batch_id}: another instance has overtaken this one"
+            )
+            raise FencedError(message)
+        if head.record is not None and found == self.batch_id:
+            receipt = Receipt.of(task, self.incarnation, head.record)
+            return replace(receipt, record=head.record.pack()), False
+        new = update(head)
+        record = TaskRecord(
+            self.batch_id,
+            token_hex(8),
+            [(*target, offset) for target, offset in new.positions.items()],
+            new.next_clock_ms,
+            new.memory,
+            new.lineage,
+        )
+        return journal.commit(record, new.written, []), True
 
 
 class StoppedApplication:
@@ -133,28 +187,22 @@ class StoppedApplication:
         if self.is_committed:
             return False
         head = self.head(task, changelogs)
-        found = -1 if head.record is None else head.record.batch_id
-        if found > plan.batch_id:
-            message = (
-                f"application '{self.id}': task {task} has committed batch {found}, and the change is batch "
-                f"{plan.batch_id}: another instance has overtaken this one"
-            )
-            raise FencedError(message)
-        if head.record is not None and found == plan.batch_id:
-            receipt = Receipt.of(task, self._journal.incarnation, head.record)
-            self._receipts[task] = replace(receipt, record=head.record.pack())
-            return False
-        new = update(head)
-        record = TaskRecord(
-            plan.batch_id,
-            token_hex(8),
-            [(*target, offset) for target, offset in new.positions.items()],
-            new.next_clock_ms,
-            new.memory,
-            new.lineage,
-        )
-        self._receipts[task] = self._tasks[task][0].commit(record, new.written, [])
-        return True
+        committer = self._committer(plan)
+        receipt, is_new = committer.commit(task, self._tasks[task][0], head, update)
+        self._receipts[task] = receipt
+        return is_new
+
+    def commit_tasks(self, changes: Sequence[TaskChange], parallel: ParallelMap) -> Iterator[bool]:
+        """Commits the parts of several tasks, wherever that is done; says of each whether it was still to be done."""
+        plan = self._begun()
+        if self.is_committed:
+            return
+        for change, (receipt, is_new) in zip(changes, parallel(self._committer(plan), changes), strict=True):
+            self._receipts[change.task] = receipt
+            yield is_new
+
+    def _committer(self, plan: ChangePlan) -> _Committer:
+        return _Committer(self.log, self.id, self._journal.incarnation, plan.batch_id)
 
     def commit(self, positions: Mapping[TopicPartition, int] | None = None) -> None:
         """Commits the change as a whole, with further positions, once all its tasks are committed."""

@@ -74,6 +74,11 @@ class Evolution:
     def application(self) -> str:
         return self.config.application_id
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is something to be done before a start, or was begun."""
+        return self.unfinished is not None or not self.can_start or bool(self.comparison.rebuilt_parts)
+
     @cached_property
     def converters(self) -> Mapping[str, Convert]:
         """What rewrites values, by store."""

@@ -86,7 +86,7 @@ def plan_change(
         if is_refused:
             note("the change is refused; nothing was touched")
             return _REFUSED
-        if is_applied and (evolution.unfinished is not None or not evolution.can_start):
+        if is_applied and evolution.is_needed:
             apply_evolution(evolution, log, _command(config.application_id, target, options))
             note(f"application '{config.application_id}' was changed; start it with the new topology")
             return 0
@@ -97,7 +97,7 @@ def plan_change(
 def _conclude(evolution: Evolution) -> None:
     if evolution.unfinished is not None:
         note(f"a change was begun and is not finished; finish it: {evolution.unfinished.command}")
-    elif evolution.can_start:
+    elif not evolution.is_needed:
         note("nothing has to be changed; start the new topology")
     else:
         note("nothing was touched; --apply makes the change")
@@ -143,6 +143,7 @@ def _as_json(evolution: Evolution, *, is_refused: bool) -> dict[str, Any]:
     return {
         "application": evolution.application,
         "can_start": evolution.can_start,
+        "is_needed": evolution.is_needed,
         "is_refused": is_refused,
         "is_unfinished": evolution.unfinished is not None,
         "stores": [

@@ -11,6 +11,7 @@
 | `jvm_log`, `jvm_output` | what the JVM has to say, and who sees it |
 | `daemon`, `worker_start`, `worker_garbage` | Python workers, and what they are forked from |
 | `class_archive`, `later_archive`, `prepare` | the archive that lets the JVM start fast |
+| `parallel_map` | parts of a change on executors |
 | `session`, `backfill_run`, `bounded_frames`, `input_rows`, `output_rows` | backfills over data frames |
 
 ``dataframes`` is the data source for topics and tables.

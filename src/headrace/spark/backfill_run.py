@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -9,6 +10,7 @@ from functools import reduce
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no annotations
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -121,5 +123,17 @@ def _translate_errors() -> Iterator[None]:
     except TopologyError:
         raise
     except (PySparkException, Py4JJavaError) as error:
-        message = f"backfill failed: {reason(error)}"
+        said = reason(error)
+        message = f"backfill failed: {said}{_remedy(said)}"
         raise StreamsError(message) from error
+
+
+def _remedy(said: str) -> str:
+    """Returns what to do if workers run another Python than this one, as in a plain session in an environment."""
+    context = SparkContext._active_spark_context
+    if context is None or not said.startswith(ModuleNotFoundError.__name__):
+        return ""
+    return (
+        f"; Spark's workers run '{context.pythonExec}', which does not have it: set the environment variable "
+        f"PYSPARK_PYTHON to {sys.executable} before the session is made, or install it where the workers are"
+    )
