@@ -92,6 +92,7 @@ class _Planner:
         if clause.sources.synthetic_key is not None:
             key_type = self._type_of(clause.joins[-1].left_expression)
             self._everything += [Column(clause.sources.synthetic_key, key_type)]
+        clause_checks.check_emit(query, self._settings)
         clause_checks.check_clauses(query, clause, self._sink)
         groups = Groups(query, self._sources, self._functions)
         where = None
