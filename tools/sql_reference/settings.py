@@ -105,6 +105,7 @@ _SETTINGS = {
     "ksql.streams.auto.offset.reset": "where persistent queries begin to read",
     "ksql.variable.substitution.enable": "known, for programs that set it; without effect",
     "ksql.headers.columns.enabled": "known, for programs that set it; without effect",
+    "ksql.suppress.enabled": "whether queries may have EMIT FINAL",
 }
 
 _READERS = (source_properties, sink_properties, insert_properties)

@@ -8,8 +8,8 @@ from itertools import chain
 from typing import Any
 
 from headrace.change.growth_plan import StoreGrowth
-from headrace.change.row_moves import MisplacedRowError, PartitionMoves
 from headrace.change.partition_keys import partition_key_of, primary_key_of
+from headrace.change.row_moves import MisplacedRowError, PartitionMoves
 from headrace.change.stopped_application import TaskUpdate
 from headrace.config import StreamsConfig
 from headrace.runtime.task_memory import pack_memory, unpack_memory

@@ -194,7 +194,7 @@ class StoppedApplication:
 
     def commit_tasks(self, changes: Sequence[TaskChange], parallel: ParallelMap) -> Iterator[bool]:
         """Commits the parts of several tasks, wherever that is done; says of each whether it was still to be done."""
-        plan = self._begun()
+        plan = self._begun_plan()
         if self.is_committed:
             return
         for change, (receipt, is_new) in zip(changes, parallel(self._committer(plan), changes), strict=True):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
+from headrace.serdes.registry import Schema, SchemaRegistry
 from headrace.sql.catalog.topic_directory import KnownTopics
 from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError
 from headrace.sql.sql_engine import SqlEngine
 from headrace.sql.types import BIGINT, STRUCT, StructField
 
+NUMBERS = count()
 JSON = "WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON')"
 
 
@@ -213,3 +217,41 @@ def test_query_whose_sink_needs_a_registry_is_refused_without_one(side: str) -> 
 def test_formats_whose_schemas_are_in_the_statement_need_no_registry() -> None:
     made = engine("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='PROTOBUF_NOSR');")
     assert made.catalog.source("S").value_format == "PROTOBUF_NOSR"
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (
+            Schema('{"type": "record", "name": "R", "fields": [{"name": "ROWTIME", "type": "long"}]}'),
+            "'ROWTIME' is a reserved column name. You cannot use it as a name for a column.",
+        ),
+        (
+            Schema('{"type": "record", "name": "R", "fields": [{"name": "k", "type": "long"}]}'),
+            "Duplicate column names: K",
+        ),
+        (
+            Schema('{"type": "object", "properties": {"a": {"type": "integer"}}}', "JSON"),
+            "Value schema is not in the expected format. You may want to set VALUE_FORMAT to 'JSON'.\ntopic: t\n"
+            "expected format: AVRO\nactual format: JSON",
+        ),
+    ],
+)
+def test_inferred_columns_that_cannot_be(schema: Schema, message: str) -> None:
+    registry = SchemaRegistry(f"mock://sources-{next(NUMBERS)}")
+    registry.register("t-value", schema)
+    sql = SqlEngine(topics=KnownTopics({"t": 1}), registry=registry)
+    with pytest.raises(SqlStatementError) as error:
+        sql.execute("CREATE STREAM s (k INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');")
+    assert message in error.value.message
+
+
+@pytest.mark.parametrize("name", ["Order", "shop.Order"])
+def test_a_message_is_named_with_its_package_or_without(name: str) -> None:
+    registry = SchemaRegistry(f"mock://sources-{next(NUMBERS)}")
+    text = 'syntax = "proto3"; package shop; message Customer { int32 a = 1; } message Order { int32 b = 1; }'
+    registry.register("t-value", Schema(text, "PROTOBUF"))
+    sql = SqlEngine(topics=KnownTopics({"t": 1}), registry=registry)
+    statement = f"CREATE STREAM s WITH (KAFKA_TOPIC='t', VALUE_FORMAT='PROTOBUF', VALUE_SCHEMA_FULL_NAME='{name}');"
+    sql.execute(statement)
+    assert str(sql.catalog.source("S").schema) == "`B` INTEGER"

@@ -100,6 +100,7 @@ def test_case_takes_the_first_branch_that_is_true(text: str, kind: str, expected
         ("i = NULL", "Comparison with NULL not supported: INTEGER = NULL"),
         ("i IN (1, 'x')", 'Invalid Predicate: invalid input syntax for type INTEGER: "x".'),
         ("i IN (f)", r"Invalid Predicate: operator does not exist: INTEGER = BOOLEAN \(F\)"),
+        ("a IN (ARRAY[1, f])", r"Invalid Predicate: operator does not exist: INTEGER = BOOLEAN \(F\)"),
         ("a IN (i)", r"operator does not exist: ARRAY<INTEGER> = INTEGER \(I\)"),
         ("CASE WHEN f THEN 1 ELSE 'a' END", "default clause should be the same as for 'THEN' clauses"),
         ("CASE WHEN f THEN 1 WHEN f THEN 'a' END", "Type for all 'THEN' clauses should be the same"),

@@ -114,6 +114,8 @@ def test_groups_of_a_join() -> None:
             "HAVING expression not part of GROUP BY: SUM",
         ),
         ("SELECT city, COUNT(*) FROM sales", "not part of GROUP BY: CITY"),
+        ("SELECT town, COUNT(*) FROM sales GROUP BY town", "GROUP BY column 'TOWN' cannot be resolved."),
+        ("SELECT town, COUNT(*) FROM sales GROUP BY city HAVING hall > 1", "HAVING column 'HALL' cannot be resolved."),
         ("SELECT COUNT(*) FROM sales", "does not support aggregate function [COUNT(ROWTIME)] without a GROUP BY"),
         ("SELECT city, SUM(COUNT(*)) FROM sales GROUP BY city", "Aggregate functions can not be nested"),
         ("SELECT city, COUNT(*) FROM sales GROUP BY city, sales.city", "Duplicate GROUP BY expression: SALES.CITY"),

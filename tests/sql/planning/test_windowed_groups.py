@@ -125,3 +125,10 @@ def test_windowed_tables_cannot_be_queried_persistently() -> None:
     )
     with pytest.raises(SqlStatementError, match="does not support persistent queries on windowed tables"):
         planned(source, "CREATE TABLE o AS SELECT * FROM w;")
+
+
+def test_final_results_can_be_switched_off() -> None:
+    text = query("TUMBLING (SIZE 10 SECONDS)", "EMIT FINAL")
+    with pytest.raises(SqlStatementError, match=r"Suppression is currently disabled.*ksql\.suppress\.enabled to true"):
+        planned(SOURCE, text, ksql_suppress_enabled=False)
+    assert planned(SOURCE, query("TUMBLING (SIZE 10 SECONDS)", "EMIT CHANGES"), ksql_suppress_enabled=False)

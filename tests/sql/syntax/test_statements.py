@@ -211,6 +211,8 @@ def test_assertions_about_rows_are_for_tests_only() -> None:
         ("create stream s (a int b) with (kafka_topic='t')", "line 1:24: Syntax Error\nExpecting {',', ')'}"),
         ("create stream s (a int(x))", "line 1:24: Syntax Error\nExpecting {'STRING', INTEGER_VALUE}"),
         ("select * from s where a = 1 group by a and b", "Syntax error at or near 'and'"),
+        ("select * from s limit 1.5", "Value must be integer for command: LIMIT; found 1.5"),
+        ("select * from s limit -1e3", "Value must be integer for command: LIMIT; found 1e3"),
         ("show streams;\nselect from s", "line 2:8: Syntax Error"),
     ],
 )

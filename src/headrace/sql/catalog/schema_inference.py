@@ -15,6 +15,8 @@ from headrace.sql.types.schema import Column, Namespace
 REGISTRY_URL = "ksql.schema.registry.url"
 """The setting that says where the schema registry is."""
 _SIDES = {Namespace.KEY: "key", Namespace.VALUE: "value"}
+_KINDS = {"JSON_SR": "JSON"}
+"""What the registry calls the schemas of a format, where that is not the name of the format."""
 
 
 @dataclass
@@ -65,9 +67,24 @@ def inferred_columns(
             continue
         # Neither the table's PRIMARY KEY nor the stream's KEY has to be there: a topic may have no key at all.
         found = _registered(topic, namespace, format, side_options, schema_id, choice)
+        _check_kind(found, topic, namespace, format)
         inferred = format_named(format).infer(found, _infer_options(given, side_options, namespace), namespace)
         result = (*inferred, *result) if namespace is Namespace.KEY else (*result, *inferred)
     return result
+
+
+def _check_kind(found: Schema, topic: str, namespace: Namespace, format: str) -> None:
+    """Raises if the registered schema is one of another format."""
+    expected = _KINDS.get(format, format)
+    if found.kind == expected:
+        return
+    side = _SIDES[namespace]
+    message = (
+        f"{side.capitalize()} schema is not in the expected format. "
+        f"You may want to set {side.upper()}_FORMAT to '{found.kind}'.\n"
+        f"topic: {topic}\nexpected format: {expected}\nactual format: {found.kind}"
+    )
+    raise SqlStatementError(message)
 
 
 def _infer_options(given: WithProperties, options: FormatOptions, namespace: Namespace) -> FormatOptions:

@@ -26,7 +26,7 @@ def declared_columns(statement: CreateSource, types: Mapping[str, SqlType]) -> t
     for element in statement.elements:
         _check_role(statement.kind, element)
     columns = tuple(_column(element, types) for element in statement.elements)
-    _check_names(columns)
+    check_names(columns)
     _check_headers(columns)
     return columns
 
@@ -52,7 +52,8 @@ def _column(element: ColumnDefinition, types: Mapping[str, SqlType]) -> Column:
     return Column(element.name, kind, Namespace.VALUE if element.role == "VALUE" else Namespace.KEY)
 
 
-def _check_names(columns: tuple[Column, ...]) -> None:
+def check_names(columns: tuple[Column, ...]) -> None:
+    """Raises if a name is reserved, or two columns have the same one."""
     seen: set[str] = set()
     for column in columns:
         if column.name in RESERVED_COLUMNS:

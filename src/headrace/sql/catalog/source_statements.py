@@ -10,7 +10,7 @@ from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
 from headrace.sql.catalog.internal_topics import check_readable, check_writable
 from headrace.sql.catalog.schema_inference import SchemaChoice, check_registry, inferred_columns, register_schemas
 from headrace.sql.catalog.source_checks import check_formats
-from headrace.sql.catalog.source_definitions import chosen_formats, declared_columns, define_source
+from headrace.sql.catalog.source_definitions import check_names, chosen_formats, declared_columns, define_source
 from headrace.sql.catalog.topic_directory import TopicDirectory
 from headrace.sql.catalog.with_properties import WithProperties, source_properties
 from headrace.sql.errors import SqlStatementError
@@ -37,6 +37,8 @@ def create_source(
         replace(given.value_options(), registry=registry),
     )
     columns = inferred_columns(given, columns, formats, options, choice)
+    if not choice.is_accepted:
+        check_names(columns)
     source = define_source(statement, given, settings, columns=columns, formats=formats, options=options, partitions=0)
     existing = catalog.find(statement.name)
     if existing is not None and statement.if_not_exists:

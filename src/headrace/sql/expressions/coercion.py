@@ -49,7 +49,11 @@ def coerced_list(
     analyser: Analyser, nodes: Sequence[Expression], *, prefix: str = ""
 ) -> tuple[SqlType | None, list[TypedExpression]]:
     """Returns the common type of the expressions and each of them in that type; None if all are NULL."""
-    typed = [analyser.visit(node) for node in nodes]
+    try:
+        typed = [analyser.visit(node) for node in nodes]
+    except SqlStatementError as error:
+        message = f"{prefix}{error.message}"
+        raise SqlStatementError(message, position=error.position) from error
     common: SqlType | None = None
     for node, expression in zip(nodes, typed, strict=True):
         try:

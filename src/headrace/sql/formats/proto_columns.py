@@ -101,7 +101,7 @@ class Compiled:
         if not self.messages:
             message = "the Protobuf schema defines no message"
             raise LookupError(message)
-        wanted = self.messages[0] if name is None else name
+        wanted = self.messages[0] if name is None else self._full_name(name)
         try:
             found: Descriptor = self.pool.FindMessageTypeByName(wanted)
         except KeyError:
@@ -109,6 +109,10 @@ class Compiled:
             message = f"the Protobuf schema has no message '{wanted}'; it defines {known}"
             raise LookupError(message) from None
         return found
+
+    def _full_name(self, name: str) -> str:
+        """Returns the full name of the message that is called so without its package, else the name itself."""
+        return next((known for known in self.messages if known.rpartition(".")[2] == name), name)
 
 
 @lru_cache(maxsize=1024)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from headrace.sql.errors import SqlError, SqlStatementError
@@ -16,6 +16,9 @@ from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
 from headrace.sql.syntax.statements import Query, Window
 from headrace.sql.types.schema import Column, Schema
+
+SUPPRESSION = "ksql.suppress.enabled"
+"""The setting of whether queries may have EMIT FINAL."""
 
 
 def check_clauses(query: Query, clause: FromClause, sink: SinkRequest) -> None:
@@ -55,6 +58,13 @@ def check_clauses(query: Query, clause: FromClause, sink: SinkRequest) -> None:
             "The KAFKA format is primarily intended for keys: write the values in another format first, such as "
             "CREATE STREAM … WITH (VALUE_FORMAT='JSON') AS SELECT * FROM …;"
         )
+        raise SqlStatementError(message)
+
+
+def check_emit(query: Query, settings: Mapping[str, object]) -> None:
+    """Raises if results are to wait for the end of their windows, and the settings do not allow it."""
+    if query.emit == "FINAL" and str(settings.get(SUPPRESSION, "true")).lower() == "false":
+        message = f"Suppression is currently disabled. You can enable it by setting {SUPPRESSION} to true"
         raise SqlStatementError(message)
 
 

@@ -50,6 +50,13 @@ class Groups:
         """Whether the expression calls an aggregate function."""
         return any(self._functions.is_aggregate(call.name) for call in calls(expression))
 
+    def check_columns(self) -> None:
+        """Raises if GROUP BY or HAVING name a column that no source has: they are looked at before SELECT."""
+        for expression in self._query.group_by:
+            self._sources.qualified(expression, "GROUP BY", unknown=self._bounds)
+        if self._query.having is not None:
+            self._sources.qualified(self._query.having, "HAVING", unknown=self._bounds)
+
     def keys(self) -> tuple[Expression, ...]:
         """Returns the grouping expressions, with the source of every column."""
         keys: list[Expression] = []

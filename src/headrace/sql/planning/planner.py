@@ -92,6 +92,7 @@ class _Planner:
         if clause.sources.synthetic_key is not None:
             key_type = self._type_of(clause.joins[-1].left_expression)
             self._everything += [Column(clause.sources.synthetic_key, key_type)]
+        clause_checks.check_emit(query, self._settings)
         clause_checks.check_clauses(query, clause, self._sink)
         groups = Groups(query, self._sources, self._functions)
         where = None
@@ -103,7 +104,10 @@ class _Planner:
         partition_by = tuple(self._sources.qualified(one, "PARTITION BY") for one in query.partition_by)
         distinct = self._distinct()
         clause_checks.check_partition_by(query, partition_by, clause, self._key_names())
-        selected = SelectClause(query, self._sources, partition_by, self._type_of).selected()
+        select = SelectClause(query, self._sources, partition_by, self._type_of)
+        select.check_names()
+        groups.check_columns()
+        selected = select.selected()
         group_by = groups.keys()
         check_joins(clause)
         key_types = join_key_types(clause, self._typing, self._everything)

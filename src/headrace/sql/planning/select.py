@@ -67,7 +67,19 @@ class SelectClause:
         else:
             yield self._item(item)
 
+    def check_names(self) -> None:
+        """Raises if a column of the result would have a reserved name: names are looked at before expressions."""
+        for item in self._query.select:
+            if isinstance(item, SelectItem):
+                self._named(item)
+
     def _item(self, item: SelectItem) -> Selected:
+        expression, name = self._named(item)
+        expression = self._sources.qualified(expression, "SELECT", unknown=self._bounds)
+        return Selected(expression, self.name_of(expression) if name is None else name)
+
+    def _named(self, item: SelectItem) -> tuple[Expression, str | None]:
+        """Returns the expression and its name; None if the name is made of the expression."""
         expression, name = item.expression, item.alias
         reserved = None if name is None else next((one for one in _RESERVED if one == name.upper()), None)
         if reserved and not (isinstance(expression, ColumnReference) and expression.name == reserved):
@@ -82,8 +94,7 @@ class SelectClause:
         if name in _RESERVED and not self._transient:
             message = f"Reserved column name in select: `{name}`. Please remove or alias the column."
             raise SqlStatementError(message, position=item.position)
-        expression = self._sources.qualified(expression, "SELECT", unknown=self._bounds)
-        return Selected(expression, self.name_of(expression) if name is None else name)
+        return expression, name
 
     def _no_struct(self, struct: Expression, found: SqlType, item: SelectFields) -> SqlStatementError:
         if isinstance(struct, ColumnReference):

@@ -13,6 +13,7 @@ from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions.literals import DEFAULT_TIMEOUT_MS, TIMEOUT_MS
 from headrace.sql.hosting.statement_settings import NAMED, OF_STATEMENTS, STREAMS_PREFIX, streams_value
 from headrace.sql.hosting.streams_host import SHUTDOWN_TIMEOUT_MS
+from headrace.sql.planning.clause_checks import SUPPRESSION
 from headrace.sql.reading.pull.clause_rules import PULL_QUERIES
 from headrace.sql.server.errors import BAD_REQUEST, RequestError
 
@@ -46,6 +47,7 @@ KNOWN: dict[str, str] = {
     "ksql.streams.auto.offset.reset": "earliest",
     "ksql.variable.substitution.enable": "true",
     "ksql.headers.columns.enabled": "true",
+    SUPPRESSION: "true",
 }
 """Settings of the language, with their defaults."""
 

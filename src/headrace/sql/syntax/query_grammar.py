@@ -250,4 +250,9 @@ def _ordering(reader: Reader) -> tuple[Expression, bool]:
 
 def _limit(reader: Reader) -> int:
     sign = -1 if reader.accept("-") else 1
+    token = reader.token
+    if token.kind is Kind.NUMBER and not token.text.isdecimal():
+        message = "Failed to prepare statement: Value must be integer for command: LIMIT"
+        message = f"{message}; found {token.text}\nStatement: {reader.statement()}"
+        raise SqlParseError(message, position=reader.position, statement=reader.statement())
     return sign * reader.integer()

@@ -169,6 +169,11 @@ def test_values_of_all_types_arrive_as_they_are(sources: QueryPlace) -> None:
             "SELECT COUNT(*) FROM s WINDOW TUMBLING (SIZE 1 DAY) GROUP BY g HAVING MIN(windowstart) > 1 EMIT CHANGES;",
             "can only be used in the SELECT clause",
         ),
+        (
+            "SELECT COUNT(*) FROM s WINDOW TUMBLING (SIZE 1 DAY) GROUP BY g, windowend EMIT CHANGES;",
+            "WINDOWEND can only be used in the SELECT clause",
+        ),
+        ("SELECT nope, COUNT(*) FROM s GROUP BY nope EMIT CHANGES;", "GROUP BY column 'NOPE' cannot be resolved"),
     ],
 )
 def test_a_query_that_cannot_be_leaves_nothing_behind(sources: QueryPlace, query: str, message: str) -> None:

@@ -117,7 +117,7 @@ def check_queryable(table: SourceDefinition) -> None:
 def check_aggregates(settings: Mapping[str, object]) -> None:
     """Raises if pull queries may have no aggregates."""
     if not is_on(settings, EXTENSIONS):
-        message = f"Pull queries don't support aggregate functions.{HELP}"
+        message = f"Pull queries don't support GROUP BY clauses.{HELP}\nAggregates make a group of all rows."
         raise SqlStatementError(message)
 
 

@@ -18,7 +18,7 @@ from headrace.sql.reading.pull.conditions import (
     shown,
 )
 from headrace.sql.syntax.formatter import expression_text
-from headrace.sql.syntax.nodes import ColumnReference, Comparison, Expression, Like
+from headrace.sql.syntax.nodes import ColumnReference, Comparison, Expression, Like, Literal
 from headrace.sql.types import STRING
 from headrace.sql.types.schema import WINDOW_BOUNDS, Schema
 
@@ -38,12 +38,16 @@ def is_on(settings: Mapping[str, object], name: str, *, default: bool = True) ->
 
 
 def check_like(condition: Expression, schema: Schema) -> None:
-    """Raises if a column that is no text is compared with a pattern."""
+    """Raises if a column that is no text is compared with a pattern, or one with a pattern that is no text."""
     if isinstance(condition, Like) and isinstance(condition.operand, ColumnReference):
         column = schema.find(condition.operand.name)
         if column is not None and column.type != STRING:
             message = f"The column type for Like condition must be VARCHAR. The column type is {column.type}"
             raise SqlStatementError(message, position=condition.position)
+        pattern = condition.pattern
+        if isinstance(pattern, Literal) and not isinstance(pattern.value, str | None):
+            message = f"Like condition on non-string pattern {expression_text(pattern)}; write it in quotes"
+            raise SqlStatementError(message, position=pattern.position or condition.position)
 
 
 def check_condition(condition: Expression | None, table: SourceDefinition, settings: Mapping[str, object]) -> None:

@@ -21,7 +21,7 @@ from headrace.sql.reading.pull.conditions import (
     is_constant,
 )
 from headrace.sql.syntax.formatter import expression_text, name_text
-from headrace.sql.syntax.nodes import Comparison, Expression
+from headrace.sql.syntax.nodes import Comparison, Expression, Literal
 from headrace.sql.types import BIGINT, INTEGER, STRING
 from headrace.sql.types.schema import WINDOW_BOUNDS, Column
 
@@ -99,7 +99,7 @@ class KeyConditions:
             if isinstance(error.__cause__, TimeoutError):
                 raise
             message = (
-                f"{expression_text(node)} can not be converted to the type of the key column: "
+                f"'{literal_text(node)}' can not be converted to the type of the key column: "
                 f"{name_text(column.name)} {column.type} KEY"
             )
             raise SqlStatementError(message, position=node.position) from error
@@ -163,6 +163,13 @@ class KeyConditions:
             if compared[1] in ("<", "<=", "="):
                 high = start if high is None else min(high, start)
         return low, high
+
+
+def literal_text(node: Expression) -> str:
+    """Returns a literal as it is printed, without quotes; any other expression as it is written."""
+    if not isinstance(node, Literal) or not isinstance(node.value, str):
+        return expression_text(node)
+    return node.value
 
 
 def _hashable(value: Any) -> Any:

@@ -11,10 +11,12 @@ from headrace.sql.catalog import Catalog
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions import RowFunction
 from headrace.sql.functions.registry import FunctionRegistry
+from headrace.sql.planning.clause_checks import check_table_functions
 from headrace.sql.planning.group_by import Groups
 from headrace.sql.planning.planner import everything_in
 from headrace.sql.planning.select import SelectClause, Selected
 from headrace.sql.planning.sources import FromSource, Sources
+from headrace.sql.planning.tree import calls
 from headrace.sql.planning.typing import Typing
 from headrace.sql.reading.pull.clause_rules import check_aggregates, check_queryable, uses_groups
 from headrace.sql.reading.pull.grouping import GroupedRows
@@ -45,6 +47,8 @@ class PreparedQuery:
         self.typing = Typing(context.functions, context.settings, catalog.types)
         self.everything = everything_in(self.sources)
         selected = SelectClause(query, self.sources, (), self._type_of, transient=True).selected()
+        if any(self.typing.functions.is_table(call.name) for one in selected for call in calls(one.expression)):
+            check_table_functions(is_table=True, grouped=uses_groups(query))
         self.groups: GroupedRows | None = None
         if uses_groups(query) or self._has_aggregates(selected):
             check_aggregates(context.settings)

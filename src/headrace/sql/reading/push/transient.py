@@ -65,9 +65,12 @@ def transient_plan(query: Query, context: QueryContext, name: str, topic: str) -
         return typing.column_type(sources.internal(expression), everything)
 
     partition_by = tuple(sources.qualified(one, "PARTITION BY") for one in query.partition_by)
+    groups = Groups(query, sources, context.functions)
+    groups.check_columns()
+    for one in query.group_by:
+        groups.check_bounds(one)
     selected = SelectClause(query, sources, partition_by, type_of, transient=True).selected()
     group_by = query.group_by
-    groups = Groups(query, sources, context.functions)
     if not group_by and any(groups.is_aggregate(one.expression) for one in selected):
         group_by = (_ALL,)
     keys = _keys(query, clause, group_by, sources)
