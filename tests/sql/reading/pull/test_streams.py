@@ -55,6 +55,12 @@ def test_clauses_of_push_queries_are_refused(stream: QueryPlace, clause: str) ->
     assert "Add EMIT CHANGES" in raised.value.message
 
 
+def test_aggregates_are_refused(stream: QueryPlace) -> None:
+    with pytest.raises(SqlStatementError, match="Pull queries don't support GROUP BY") as raised:
+        stream.rows("SELECT COUNT(*) FROM s;")
+    assert "Add EMIT CHANGES" in raised.value.message
+
+
 def test_they_can_be_switched_off(stream: QueryPlace) -> None:
     with pytest.raises(SqlStatementError, match="Pull queries on streams are disabled"):
         stream.rows("SELECT * FROM s;", ksql__query__pull__stream__enabled=False)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.sql.catalog import SourceDefinition
 from headrace.sql.errors import Position, SqlParseError, SqlStatementError
-from headrace.sql.planning.tree import references
+from headrace.sql.functions.registry import FunctionRegistry
+from headrace.sql.planning.tree import calls, references
 from headrace.sql.reading.pull.condition_checks import HELP, is_on
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import Query, SelectAll, SelectItem, SelectQuery
@@ -117,8 +118,19 @@ def check_queryable(table: SourceDefinition) -> None:
 def check_aggregates(settings: Mapping[str, object]) -> None:
     """Raises if pull queries may have no aggregates."""
     if not is_on(settings, EXTENSIONS):
-        message = f"Pull queries don't support GROUP BY clauses.{HELP}\nAggregates make a group of all rows."
-        raise SqlStatementError(message)
+        raise _no_groups()
+
+
+def check_no_aggregates(query: Query, functions: FunctionRegistry) -> None:
+    """Raises if a query on a stream has aggregates: nothing is grouped where the topic is read once."""
+    selected = (item.expression for item in query.select if isinstance(item, SelectItem))
+    if any(functions.is_aggregate(call.name) for one in selected for call in calls(one)):
+        raise _no_groups()
+
+
+def _no_groups() -> SqlStatementError:
+    message = f"Pull queries don't support GROUP BY clauses.{HELP}\nAggregates make a group of all rows."
+    return SqlStatementError(message)
 
 
 def uses_groups(query: Query) -> bool:

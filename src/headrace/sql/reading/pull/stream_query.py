@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from headrace.sql.reading.pull.clause_rules import check_no_aggregates
 from headrace.sql.reading.pull.prepared import checked
 from headrace.sql.reading.record_rows import Unreadable
 from headrace.sql.reading.results import QueryContext, ResultRow
@@ -20,6 +21,7 @@ class StreamQuery:
     """A query on a stream. ``final_message`` is known when its rows have ended."""
 
     def __init__(self, query: Query, context: QueryContext) -> None:
+        check_no_aggregates(query, context.functions)
         self._query = RowQuery(query, context)
         self.schema = checked(self._query.schema)
         self._limit = query.limit
