@@ -60,6 +60,20 @@ def test_it_grows_an_application_on_spark(headrace: Command, log: EmbeddedLog, s
     assert last_counts(log) == {2}
 
 
+def test_state_counts_rows_again_with_the_next_batch(headrace: Command, log: EmbeddedLog, state_dir: Path) -> None:
+    assert [line.split()[:2] for line in headrace("state", "counting").lines[1:3]] == [
+        ["0_0", "counts"],
+        ["0_1", "counts"],
+    ]
+    headrace(*GROW, "in=6")
+    done = headrace("state", "counting")
+    assert "was changed and has not run since; the next batch counts" in done.err
+    assert "counts" not in done.out
+    count(log, state_dir, 2_000)
+    found = headrace("state", "counting", "--json").json["tasks"]
+    assert (len(found), sum(task["stores"]["counts"] for task in found)) == (6, KEYS)
+
+
 def test_it_says_how_to_get_spark(headrace: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     monkeypatch.delitem(sys.modules, "headrace.spark.parallel_map", raising=False)

@@ -22,6 +22,28 @@ def build(builder):
     counts.to_stream().to("counts", Produced(key_serde=Serdes.string(), value_serde=Serdes.long()))
 """
 
+JOINED = """
+from headrace import Consumed, Serdes
+
+def build(builder):
+    texts = Consumed(key_serde=Serdes.string(), value_serde=Serdes.string())
+    builder.stream("orders", texts).left_join(builder.table("users", texts), lambda order, user: order).to("out")
+"""
+
+
+def test_topic_without_files_is_named(spark_context: None, headrace: Command, state_dir: Path, tmp_path: Path) -> None:
+    program, history = tmp_path / "joined.py", tmp_path / "history.csv"
+    program.write_text(JOINED, encoding="utf-8")
+    history.write_text("key,value,timestamp\nann,tea,2\n", encoding="utf-8")
+    files = ("--input", f"orders={history}", "--format", "csv", "--option", "header=true", "--option")
+    command = ("backfill", f"{program}:build", *files, "inferSchema=true", "--output", tmp_path / "results")
+    assert "or --without-history users" in headrace(*command, code=1).err
+    twice = headrace(*command, "--without-history", "orders", code=2)
+    assert "'orders' has an --input, and is said to be without history" in twice.err
+    assert "--seed needs --cut, which says where" in headrace(*command, "--seed", code=2).err
+    assert "give --seed, too" in headrace(*command, "--cut", "2026-01-01T00:00:00Z", code=2).err
+    assert "out: 1 record" in headrace(*command, "--without-history", "users").err
+
 
 def test_command_reads_files_and_writes_a_folder_and_topics(
     spark_context: None, headrace: Command, state_dir: Path, tmp_path: Path

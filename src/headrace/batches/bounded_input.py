@@ -142,7 +142,8 @@ def bounded_layout(
     if missing:
         message = (
             f"backfill: the topology reads {', '.join(map(repr, missing))}, which inputs do not have; give a data "
-            f"frame for each topic, or None for one without history: inputs={{'{missing[0]}': None, …}}"
+            f"frame for each topic, or None for one without history: inputs={{'{missing[0]}': None, …}}; in the shell "
+            f"--input {missing[0]}=PATH or --without-history {missing[0]}"
         )
         raise TopologyError(message)
     looped = sorted(tables & written)

@@ -75,6 +75,7 @@ def _columns(name: str, help_text: str) -> Callable[[F], F]:
 @click.option(
     "--input", "inputs", type=Assignment(), multiple=True, required=True, metavar="TOPIC=PATH", help="Files of a topic."
 )
+@click.option("--without-history", multiple=True, metavar="TOPIC", help="A topic that has no files. May be repeated.")
 @click.option("--format", "form", default="parquet", show_default=True, help="Format of the files, as Spark names it.")
 @click.option("--option", "options", type=Assignment(), multiple=True, metavar="NAME=VALUE", help="Of Spark's reader.")
 @_columns("key", "Column of the key. [default: key, if there is one]")
@@ -102,8 +103,8 @@ def backfill(common: CommonOptions, /, target: str, application_id: str | None, 
     """Run a topology over files, such as years of history in Parquet, to their end.
 
     MODULE:BUILD is the topology, as for 'headrace run'. Each topic that it reads needs an --input, in any format that
-    Spark reads; rows are sorted by time. The results go to a folder, to their topics, or both. With --seed the
-    application, which must not have run, goes on from the cut when it is started.
+    Spark reads, or is named by --without-history; rows are sorted by time. The results go to a folder, to their topics,
+    or both. With --seed the application, which must not have run, goes on from the cut when it is started.
 
     \b
       headrace backfill shop.orders:build --input orders=s3a://lake/orders --key user --timestamp at --output results
@@ -117,6 +118,14 @@ def backfill(common: CommonOptions, /, target: str, application_id: str | None, 
     if not (given["output"] or given["to_topics"] or given["seed"]):
         message = "nobody would see the results; name a folder with --output, or give --to-topics or --seed"
         raise click.UsageError(message)
+    if given["seed"] != bool(given["cuts"]):
+        message = (
+            "--seed needs --cut, which says where the application goes on: a time, such as 2026-01-01T00:00:00Z, or "
+            "TOPIC/PARTITION=OFFSET for every partition"
+            if given["seed"]
+            else "--cut says where a seeded application goes on; give --seed, too"
+        )
+        raise click.UsageError(message)
     try:
         # What it needs is optional.
         from headrace.backfill import backfill as run_backfill
@@ -128,10 +137,15 @@ def backfill(common: CommonOptions, /, target: str, application_id: str | None, 
         message = f"a backfill needs the package '{error.name}'; run `pip install 'headrace[dataframes]'`"
         raise MissingDependencyError(message) from error
     topics = dict(given["inputs"])
+    twice = sorted(topics.keys() & set(given["without_history"]))
+    if twice:
+        message = f"'{twice[0]}' has an --input, and is said to be without history; give one of both"
+        raise click.UsageError(message)
     columns = {name: _by_topic(given[f"{name}_columns"], topics, name) for name in ("key", "timestamp", "headers")}
     values = _by_topic(given["value_columns"], topics, "value")
     with open_session(config, application_directory(config)) as session:
-        rows = {
+        rows: dict[str, InputRows | None] = dict.fromkeys(given["without_history"])
+        rows |= {
             topic: InputRows(
                 rows=session.read(path, given["form"], dict(given["options"])),
                 value=_split(values.get(topic)),

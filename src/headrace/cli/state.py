@@ -43,12 +43,14 @@ def state(common: CommonOptions, application_id: str, *, as_json: bool) -> None:
         )
         raise click.ClickException(message)
     committed: dict[str, dict[str, int]] = {}
+    uncounted: set[str] = set()
     positions: list[dict[str, Any]] = []
     if common.has_log:
         with common.log() as log:
             cut = log.cut_application(application_id, {})
             if cut is not None:
                 committed = {task: record.rows for task, record in cut.records.items() if record.rows}
+                uncounted = cut.records.keys() - committed.keys()
             at = log.positions(application_id)
             known_topics = set(log.topics())
             ends = log.end_offsets([target for target in at if target[0] in known_topics])
@@ -61,11 +63,19 @@ def state(common: CommonOptions, application_id: str, *, as_json: bool) -> None:
     folders = [path.name for path in directory.iterdir() if _TASK.fullmatch(path.name) and path.is_dir()]
     names = sorted({*folders, *committed}, key=TaskId.parse)
     tasks = [_task(directory / name, config, committed.get(name)) for name in names]
+    # A batch counts the rows of all stores. A change does not, and its tasks may have other stores than are here.
+    changed = [each for each in tasks if each["task"] in uncounted and each["stores"]]
+    for each in changed:
+        each["stores"] = {}
     if as_json:
         return print_json(
             {"application_id": application_id, "directory": str(directory), "tasks": tasks, "positions": positions}
         )
-    _print(tasks, positions)
+    if not tasks:
+        note("no task has stores here")
+    if changed:
+        note("the application was changed and has not run since; the next batch counts the rows of its stores")
+    _print([each for each in tasks if each not in changed], positions)
 
 
 def _task(folder: Path, config: StreamsConfig, rows: dict[str, int] | None) -> dict[str, Any]:
@@ -80,8 +90,6 @@ def _task(folder: Path, config: StreamsConfig, rows: dict[str, int] | None) -> d
 
 
 def _print(tasks: list[dict[str, Any]], positions: list[dict[str, Any]]) -> None:
-    if not tasks:
-        note("no task has stores here")
     rows = [
         (each["task"], store, count, Size(each["bytes"]))
         for each in tasks
