@@ -136,6 +136,20 @@ def test_an_engine_is_a_sorted_dict(
     assert all(engine.get(key) == value for key, value in model.items())
 
 
+@pytest.mark.parametrize("many", [10, 1_000])
+def test_a_scan_sees_what_was_applied_after_an_earlier_one(engine: Engine, many: int) -> None:
+    rows: dict[bytes, bytes | None] = {b"%06d" % (number * 7_919 % 100_000): b"" for number in range(100)}
+    engine.apply(Changes(rows=rows))
+    assert [key for key, _ in engine.scan()] == sorted(rows)
+    # Some engines have put their keys in order now, and stop doing so when many are added.
+    more: dict[bytes, bytes | None] = {b"%06d" % (number * 104_729 % 100_000): b"" for number in range(many)}
+    engine.apply(Changes(rows=more))
+    engine.delete_range(b"020000", b"050000")
+    left = sorted(key for key in {**rows, **more} if not b"020000" <= key < b"050000")
+    assert [key for key, _ in engine.scan()] == left
+    assert [key for key, _ in engine.scan(reverse=True)] == left[::-1]
+
+
 @given(operations=operations)
 def test_the_changes_of_an_overlay_make_the_same_rows_elsewhere(operations: list[tuple[str, bytes, bytes]]) -> None:
     base, twin = MemoryEngine(), MemoryEngine()

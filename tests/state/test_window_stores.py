@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from random import Random
 from typing import Any
 
 import pytest
@@ -257,6 +258,29 @@ def test_a_window_store_does_what_the_rules_say(
     plain = values_only(store)
     assert list(plain.all()) == everything
     assert list(plain.backward_all()) == everything[::-1]
+
+
+@same_fixture
+@given(serdes=st.sampled_from(list(SERDES)), seed=st.integers(0, 1_000), low=starts, high=starts)
+def test_many_duplicates_of_a_key_lie_by_start_and_go_by_retention(serdes: str, seed: int, low: int, high: int) -> None:
+    random = Random(seed)
+    model, store = Model(time_index=False, duplicates=True), build(joins(serdes))
+    for number in range(400):
+        # Time goes on for twice the retention; some rows are late, a few of them too late.
+        key, start = random.choice("aab"), max(0, number * 450 - random.choice([0, 0, 1, 5_000, 100_000]))
+        store.put_pair(key, start, number, number)
+        model.put(key, start, number, number)
+        if random.random() < 0.02:
+            store.flush_writes()
+        if number % 20 == 0:
+            for each in "ab":
+                assert store.fetch_pairs(each, low, high) == [row[1:] for row in model.fetch(each, low, high)]
+                everything = [row[1:] for row in model.fetch(each, 0, 500_000)]
+                assert store.fetch_pairs(each, 0, 500_000) == everything
+    assert store.task.dropped == model.dropped
+    assert list(values_only(store).all()) == [
+        (window(key, start), value) for key, start, value, _ in model.fetch(None, 0, 500_000)
+    ]
 
 
 @pytest.mark.parametrize("kind", ["windows", "time-index", "duplicates"])

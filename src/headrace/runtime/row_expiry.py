@@ -126,7 +126,7 @@ def _deleter(store: Any) -> Save:
 class Expiries:
     """The stores of a task with a time to live, by their clocks."""
 
-    __slots__ = ("_by_stream_time", "_by_wall_clock", "_remembered", "_state", "by_store")
+    __slots__ = ("_by_stream_time", "_by_wall_clock", "_remembered", "_state", "by_store", "follow_stream_time")
 
     def __init__(self, state: TaskState, remembered: Mapping[str, tuple[int, int, int]]) -> None:
         self._state = state
@@ -134,6 +134,8 @@ class Expiries:
         self._by_stream_time: list[Expiry] = []
         self._by_wall_clock: list[Expiry] = []
         self.by_store: dict[str, Expiry] = {}
+        self.follow_stream_time = False
+        """Whether there is something to do before each record."""
 
     def was_kept(self, store: str) -> bool:
         """Returns whether the task's last incarnation had this store's index, too."""
@@ -145,11 +147,7 @@ class Expiries:
         if store.name in self._remembered:
             expiry.resume(self._remembered[store.name])
         (self._by_stream_time if ttl.clock == "stream_time" else self._by_wall_clock).append(expiry)
-
-    @property
-    def follow_stream_time(self) -> bool:
-        """Whether there is something to do before each record."""
-        return bool(self._by_stream_time)
+        self.follow_stream_time = bool(self._by_stream_time)
 
     def before_record(self, stream_time_ms: int) -> None:
         """Deletes rows that are over by stream time, as many as may go now.

@@ -34,6 +34,9 @@ class SortedRows(Generic[V]):
         """Sets many values at once, without a step of Python for each."""
         if self._ordered is not None:
             self._unordered |= rows.keys() - self.values.keys()
+            if len(self._unordered) > len(self._ordered):
+                # Nobody has asked for long; sorting all of them anew costs no more.
+                self._give_up_order()
         self.values.update(rows)
 
     def remove(self, key: bytes) -> None:
@@ -47,13 +50,19 @@ class SortedRows(Generic[V]):
 
     def remove_range(self, start: bytes, stop: bytes) -> None:
         """Removes the keys from ``start`` to before ``stop``; while they have no order, by looking at all of them."""
-        if self._ordered is not None:
-            for key in list(self.keys(start, stop)):
-                self.remove(key)
-            return
         values = self.values
-        for key in [key for key in values if start <= key < stop]:
+        if self._ordered is None:
+            gone = [key for key in values if start <= key < stop]
+        else:
+            gone = list(self.keys(start, stop))
+            first = self._ordered.bisect_left(start)
+            del self._ordered[first : first + len(gone)]
+        for key in gone:
             del values[key]
+
+    def _give_up_order(self) -> None:
+        self._ordered = None
+        self._unordered.clear()
 
     def keys(self, start: bytes | None, stop: bytes | None, *, reverse: bool = False) -> Iterator[bytes]:
         """Returns the keys in order; nothing may be written until it is exhausted."""
@@ -66,8 +75,7 @@ class SortedRows(Generic[V]):
 
     def clear(self) -> None:
         self.values.clear()
-        self._unordered.clear()
-        self._ordered = None
+        self._give_up_order()
 
 
 class MemoryEngine:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
 from headrace.state.engines.changes import Changes
 from headrace.state.engines.engine import Engine
-from headrace.state.rows.codec import UNKNOWN_TIMESTAMP, Codec, TypeGuard
+from headrace.state.rows.codec import UNKNOWN_TIMESTAMP, Codec, TypeGuard, pair_codec
 from headrace.state.rows.segmented_rows import RestoredRow, SegmentedRows
 from headrace.state.rows.segments import Layout, Segments, load_sequence, save_sequence
 from headrace.state.rows.window_rows import ScannedRow, WindowRow
@@ -18,70 +18,39 @@ from headrace.state.stores.store import HeaderPairs, Store
 _LAST_SEQUENCE = 0x7FFFFFFF
 _ALWAYS = -1
 _FEW = 16
-"""Rows of a key in one segment that are kept in a tuple, and looked at one after the other."""
+"""Rows of a key that are kept in a tuple, and looked at one after the other."""
 _start_of: Callable[[Sequence[Any]], int] = itemgetter(0)
 
 # start, value, timestamp; or start and the bytes of both
 _Row: TypeAlias = tuple[int, Any, int] | tuple[int, bytes]
 
 
-class _Segment:
-    """Rows of one span of time by key, in the order of their starts.
-
-    Tuples of values that refer to nothing else are out of sight of Python's cyclic collector, which otherwise walks
-    through every list of every key, once per batch: most keys have few rows.
-    """
-
-    __slots__ = ("count", "rows")
-
-    def __init__(self) -> None:
-        self.rows: dict[Any, tuple[_Row, ...] | list[_Row]] = {}
-        self.count = 0
-
-    def add(self, name: Any, row: _Row) -> None:
-        self.count += 1
-        found = self.rows.get(name)
-        if found is None:
-            self.rows[name] = (row,)
-        elif row[0] < found[-1][0]:
-            rows = list(found)
-            rows.insert(bisect_right(rows, row[0], key=_start_of), row)
-            self.rows[name] = tuple(rows) if len(rows) <= _FEW else rows
-        elif len(found) < _FEW:
-            self.rows[name] = (*found, row)
-        elif isinstance(found, list):
-            found.append(row)
-        else:
-            self.rows[name] = [*found, row]
-
-    def between(self, name: Any, from_ms: int, to_ms: int) -> Sequence[_Row]:
-        """Returns the rows of a key that start from ``from_ms`` to ``to_ms``."""
-        found = self.rows.get(name, ())
-        if len(found) > _FEW:
-            return found[bisect_left(found, from_ms, key=_start_of) : bisect_right(found, to_ms, key=_start_of)]
-        return [row for row in found if from_ms <= row[0] <= to_ms]
-
-
 class DuplicateRows(SegmentedRows):
     """Any number of (value, timestamp) per key and window start, in the order in which they came.
 
     A row that has gone out of sight is never asked for again: a join looks as far back as its windows, and a store
-    keeps segments of a minute at least. So in memory there are segments of the length of what is visible, which go as
-    soon as nothing of them is visible any more; rows that come and go between two flushes are not written at all.
+    keeps segments of a minute at least. So in memory there are the visible rows of each key, by start; the others are
+    let go once per segment. Rows that come and go between two flushes are not written at all.
 
-    The segments in memory have everything that is visible and starts from ``_known_from_ms`` on; of keys in
-    ``_complete`` also what is older. That time is past soon after a start, and then the engine is not read any more.
+    The rows of a key are a tuple while they are few. Tuples of values that refer to nothing else are out of sight of
+    Python's cyclic collector, which otherwise walks through every list of every key.
+
+    In memory is everything that is visible and starts from ``_known_from_ms`` on; of keys in ``_complete`` also what is
+    older. That time is past soon after a start, and then the engine is not read any more.
     """
 
     __slots__ = (
+        "_by_key",
         "_complete",
+        "_first",
         "_guard",
+        "_kept",
         "_known_from_ms",
         "_saved_sequence",
-        "_segments",
         "_sequence",
-        "_span_ms",
+        "_values",
         "_with_timestamp",
+        "fetch_pairs",
         "get_pair",
         "pairs",
         "put_pair",
@@ -89,13 +58,15 @@ class DuplicateRows(SegmentedRows):
 
     get_pair: Callable[[Any, int], tuple[Any, int] | None]
     put_pair: Callable[..., None]
+    fetch_pairs: Callable[..., list[WindowRow]]
+    """(key, from_ms, to_ms, reverse=False): returns (start, value, timestamp) of a key's rows between two starts."""
 
     def __init__(
         self,
         store: Store,
         engine: Engine,
         keys: Codec,
-        pairs: Codec,
+        values: Codec,
         guard: TypeGuard,
         layout: Layout,
         segments: Segments,
@@ -104,15 +75,20 @@ class DuplicateRows(SegmentedRows):
     ) -> None:
         super().__init__(store, engine, keys, layout, segments)
         self._with_timestamp = with_timestamp
-        self.pairs = pairs
+        self._values = values
+        self.pairs = pair_codec(values, with_timestamp=with_timestamp)
         self._guard = guard
-        self._span_ms = max(1, segments.retention_ms)
-        self._segments: dict[int, _Segment] = {}
+        self._by_key: dict[Any, tuple[_Row, ...] | list[_Row]] = {}
+        self._kept = 0
+        """How many rows are in memory and not dirty."""
+        self._first = _ALWAYS
+        """The first segment with visible rows, when it was looked which of those in memory are visible."""
         self._complete: set[Any] = set()
-        # By segment in memory, in the order in which they came: (sequence number, name, row)
-        self.dirty: dict[int, list[tuple[int, Any, _Row]]]
+        # By segment, in the order in which they came: sequence number, key, row, and so on, without a tuple for each
+        self.dirty: dict[int, list[Any]]
         self.get_pair = self._get
         self.put_pair = self._put()
+        self.fetch_pairs = self._fetch()
         self.reload()
 
     def reload(self) -> None:
@@ -129,7 +105,9 @@ class DuplicateRows(SegmentedRows):
         super().restore(restored)
 
     def _forget(self) -> None:
-        self._segments.clear()
+        self._by_key.clear()
+        self._kept = 0
+        self._first = _ALWAYS
         self._complete.clear()
 
     def _get(self, key: Any, start_ms: int) -> tuple[Any, int] | None:
@@ -142,15 +120,10 @@ class DuplicateRows(SegmentedRows):
         return pair
 
     def _put(self) -> Callable[..., None]:
-        in_memory, span_ms, segments, dirty, guard = (
-            self._segments,
-            self._span_ms,
-            self.segments,
-            self.dirty,
-            self._guard,
-        )
+        segments, dirty, by_key, guard = self.segments, self.dirty, self._by_key, self._guard
         encode_key, keep_keys, keep_pairs, encode = self.keys.encode, self.keys.keep, self.pairs.keep, self.pairs.encode
         known, with_timestamp, begin = guard.known, self._with_timestamp, self._begin
+        interval_ms = self.layout.interval_ms
 
         def put_pair(key: Any, start_ms: int, value: Any, timestamp_ms: int, headers: HeaderPairs = ()) -> None:
             if value is None:
@@ -160,65 +133,94 @@ class DuplicateRows(SegmentedRows):
             sequence = self._sequence = (self._sequence + 1) & _LAST_SEQUENCE
             if (start_ms > segments.observed_ms or start_ms < segments.live_from_ms) and not segments.observe(start_ms):
                 return self._store.task.drop()
+            if start_ms < segments.visible_from_ms:
+                return None
             if not with_timestamp:
                 timestamp_ms = UNKNOWN_TIMESTAMP
             if not keep_keys:
                 key = encode_key(key)
             row = (start_ms, value, timestamp_ms) if keep_pairs else (start_ms, encode((value, timestamp_ms)))
-            number = start_ms // span_ms
-            waiting = dirty.get(number)
+            waiting = dirty.get(start_ms // interval_ms)
             if waiting is None:
-                waiting = begin(number)
-            waiting.append((sequence, key, row))
-            in_memory[number].add(key, row)
+                waiting = begin(start_ms // interval_ms)
+            waiting += sequence, key, row
+            found = by_key.get(key)
+            if found is None:
+                by_key[key] = (row,)
+            elif start_ms >= found[-1][0] and len(found) < _FEW:
+                by_key[key] = (*found, row)
+            else:
+                by_key[key] = _with_row(found, row)
             return None
 
         return put_pair
 
-    def _begin(self, number: int) -> list[tuple[int, Any, _Row]]:
+    def _begin(self, number: int) -> list[Any]:
         """Makes room for rows of a segment, and lets those go that are out of sight."""
-        first = self.segments.visible_from_ms // self._span_ms
-        for rows in (self._segments, self.dirty):
-            for old in [each for each in rows if each < first]:
-                del rows[old]
-        if number not in self._segments:
-            self._segments[number] = _Segment()
+        self._forget_invisible()
         return self.dirty.setdefault(number, [])
 
-    def fetch_pairs(self, key: Any, from_ms: int, to_ms: int, reverse: bool = False) -> list[WindowRow]:  # noqa: FBT001, FBT002
-        """Returns (start, value, timestamp) of a key's rows from ``from_ms`` to ``to_ms``."""
-        name = key if self.keys.keep else self.keys.encode(key)
-        segments, span_ms = self.segments, self._span_ms
-        if from_ms < segments.visible_from_ms:
-            from_ms = segments.visible_from_ms
-        if to_ms > segments.observed_ms:
-            to_ms = segments.observed_ms
-        if from_ms < self._known_from_ms and name not in self._complete:
-            self._read_all(name)
-        found: list[Any] = []
-        for number in range(from_ms // span_ms, to_ms // span_ms + 1):
-            segment = self._segments.get(number)
-            if segment is not None and name in segment.rows:
-                found += segment.between(name, from_ms, to_ms)
-        if not self.pairs.keep:
-            decode = self.pairs.decode
-            found = [(start_ms, *decode(data)) for start_ms, data in found]
-        if reverse:
-            found.reverse()
-        return found
+    def _forget_invisible(self) -> None:
+        """Forgets what is not visible any more.
+
+        This looks at all keys, which is no more than a step for each row: it is done once per segment, and every key
+        in memory has a row of the last few.
+        """
+        visible_from_ms, by_key = self.segments.visible_from_ms, self._by_key
+        first = visible_from_ms // self.layout.interval_ms
+        if first <= self._first:
+            return
+        self._first = first
+        for number in [number for number in self.dirty if number < first]:
+            del self.dirty[number]
+        for name in [name for name, rows in by_key.items() if rows[0][0] < visible_from_ms]:
+            rows = by_key[name]
+            if rows[-1][0] < visible_from_ms:
+                del by_key[name]
+            else:
+                left = rows[bisect_left(rows, visible_from_ms, key=_start_of) :]
+                by_key[name] = tuple(left) if len(left) <= _FEW else left
+        self._kept = sum(map(len, by_key.values())) - sum(map(len, self.dirty.values())) // 3
+
+    def _fetch(self) -> Callable[..., list[WindowRow]]:
+        segments, by_key, complete = self.segments, self._by_key, self._complete
+        encode_key, keep_keys = self.keys.encode, self.keys.keep
+        decode = None if self.pairs.keep else self.pairs.decode
+
+        def fetch_pairs(key: Any, from_ms: int, to_ms: int, reverse: bool = False) -> list[Any]:  # noqa: FBT001, FBT002
+            name = key if keep_keys else encode_key(key)
+            if from_ms < segments.visible_from_ms:
+                from_ms = segments.visible_from_ms
+            if from_ms < self._known_from_ms and name not in complete:
+                self._read_all(name)
+            rows: Any = by_key.get(name)
+            found: list[Any]
+            if rows is None:
+                return []
+            if len(rows) > _FEW:
+                found = rows[bisect_left(rows, from_ms, key=_start_of) : bisect_right(rows, to_ms, key=_start_of)]
+            elif rows[0][0] < from_ms or rows[-1][0] > to_ms:
+                found = [row for row in rows if from_ms <= row[0] <= to_ms]
+            else:
+                found = [*rows]
+            if decode is not None:
+                found = [(start_ms, *decode(data)) for start_ms, data in found]
+            return found[::-1] if reverse else found
+
+        return fetch_pairs
 
     def _read_all(self, name: Any) -> None:
         """Brings all rows of a key into memory."""
         self.flush()
         key = self.keys.encode(name) if self.keys.keep else name
         decode = self.pairs.decode if self.pairs.keep else None
-        for segment in self._segments.values():
-            segment.count -= len(segment.rows.pop(name, ()))
+        rows: list[_Row] = []
         for (start_ms, *_), data in self._read_key(key):
-            number = start_ms // self._span_ms
-            if number not in self._segments:
-                self._segments[number] = _Segment()
-            self._segments[number].add(name, (start_ms, data) if decode is None else (start_ms, *decode(data)))
+            if start_ms >= self.segments.visible_from_ms:
+                rows.append((start_ms, data) if decode is None else (start_ms, *decode(data)))
+        self._kept += len(rows) - len(self._by_key.pop(name, ()))
+        if rows:
+            self._by_key[name] = tuple(rows) if len(rows) <= _FEW else rows
         self._complete.add(name)
 
     @property
@@ -226,21 +228,32 @@ class DuplicateRows(SegmentedRows):
         return self.segments.visible_from_ms
 
     def _write_dirty(self) -> None:
+        self._forget_invisible()
         visible_from_ms = self.segments.visible_from_ms
-        waiting = [each for rows in self.dirty.values() for each in rows if each[2][0] >= visible_from_ms]
-        if waiting:
-            numbers, names, rows = zip(*waiting, strict=True)
+        for number, waiting in self.dirty.items():
+            self._kept += len(waiting) // 3
+            if number * self.layout.interval_ms < visible_from_ms:
+                waiting = _only_from(visible_from_ms, waiting)
+            sequences, names, rows = waiting[::3], waiting[1::3], waiting[2::3]
             keys = self.keys.encode_all(names) if self.keys.keep else names
-            data = self.pairs.encode_all([row[1:] for row in rows]) if self.pairs.keep else [row[1] for row in rows]
             starts = [row[0] for row in rows]
-            self.engine.apply(Changes(rows=dict(zip(self.layout.numbered(keys, starts, numbers), data, strict=True))))
+            named = self.layout.numbered(number, keys, starts, sequences)
+            self.engine.apply(Changes(rows=dict(zip(named, self._data(rows), strict=True))))
         if self._sequence != self._saved_sequence:
             save_sequence(self.engine, self._sequence)
             self._saved_sequence = self._sequence
         if visible_from_ms >= self._known_from_ms:
             # What was read from the engine is out of sight.
             self._complete.clear()
-        self._count = sum(segment.count for segment in self._segments.values()) + len(self._complete)
+        self._count = self._kept + len(self._complete)
+
+    def _data(self, rows: Sequence[Any]) -> list[bytes]:
+        """Returns the bytes of rows."""
+        if not self.pairs.keep:
+            return [row[1] for row in rows]
+        if self._with_timestamp:
+            return self.pairs.encode_all([row[1:] for row in rows])
+        return self._values.encode_all([row[1] for row in rows])
 
     def _trim(self) -> None:
         # All of it is visible, and may be asked for. If it is too much for the memory, the engine is read key by key.
@@ -262,3 +275,16 @@ class DuplicateRows(SegmentedRows):
         found.sort(reverse=reverse)
         for _, key, start_ms, _, data in found:
             yield key, start_ms, self.pairs.decode(data)
+
+
+def _with_row(rows: Sequence[_Row], row: _Row) -> tuple[_Row, ...] | list[_Row]:
+    """Returns rows with one more, behind those that do not start later; a list gets it itself."""
+    more = rows if isinstance(rows, list) else list(rows)
+    insort_right(more, row, key=_start_of)
+    return more if len(more) > _FEW else tuple(more)
+
+
+def _only_from(start_ms: int, waiting: Sequence[Any]) -> list[Any]:
+    """Returns the sequence numbers, keys and rows of those rows that start then or later."""
+    threes = zip(waiting[::3], waiting[1::3], waiting[2::3], strict=True)
+    return [each for three in threes if three[2][0] >= start_ms for each in three]

@@ -45,7 +45,8 @@ class Segments:
         """Sets the largest time put so far."""
         self.observed_ms = observed_ms
         self.visible_from_ms = observed_ms - self._shift_ms
-        self.live_from_ms = self.segment(observed_ms - self.retention_ms) * self.interval_ms
+        # Joins come here with nearly every record: this is ``segment``, without the call.
+        self.live_from_ms = (observed_ms - self.retention_ms) // self.interval_ms * self.interval_ms
 
     def observe(self, time_ms: int) -> bool:
         """Moves the clock to a time that is put; tells whether the store takes it."""
@@ -88,53 +89,52 @@ class Layout:
     decides the segment. With ``numbered`` a sequence number follows, which tells rows of the same key and time apart.
     """
 
-    __slots__ = ("_interval_ms", "_numbered", "_tail", "_times", "time_first", "width")
+    __slots__ = ("_numbered", "_tail", "_times", "interval_ms", "time_first", "width")
 
     def __init__(self, *, interval_ms: int, time_first: bool, width: int = 1, numbered: bool = False) -> None:
         self.time_first = time_first
         self.width = width
-        self._interval_ms = interval_ms
+        self.interval_ms = interval_ms
         self._numbered = numbered
         self._times = Struct(f">{width}q")
         self._tail = 4 if numbered else 0
 
     def segments_between(self, from_ms: int, to_ms: int) -> range:
         """Returns the segments from that of a time to that of another."""
-        return range(from_ms // self._interval_ms, to_ms // self._interval_ms + 1)
+        return range(from_ms // self.interval_ms, to_ms // self.interval_ms + 1)
 
     def segment_start(self, time_ms: int) -> int:
         """Returns the time at which the segment of a time begins."""
-        return time_ms // self._interval_ms * self._interval_ms
+        return time_ms // self.interval_ms * self.interval_ms
 
     def data(self, key: bytes, *times: int, sequence: int = 0) -> bytes:
         """Returns the name of a row."""
         number = _SEQUENCE.pack(sequence) if self._numbered else b""
         if self.time_first:
             return DATA + self._times.pack(*times) + escape(key) + number
-        return self._by_key(DATA, times[0] // self._interval_ms, key) + self._times.pack(*times) + number
+        return self._by_key(DATA, times[0] // self.interval_ms, key) + self._times.pack(*times) + number
 
     def names(self, keys: Iterable[bytes], time_ms: int) -> list[bytes]:
         """Returns the names of rows of many keys that have the same one time and no number."""
         time = self._times.pack(time_ms)
-        before = DATA + (time if self.time_first else pack_timestamp(time_ms // self._interval_ms))
+        before = DATA + (time if self.time_first else pack_timestamp(time_ms // self.interval_ms))
         after = KEY_END + (b"" if self.time_first else time)
         # The same as ``escape``, without a call for each.
         return [before + key.replace(b"\0", b"\0\xff") + after for key in keys]
 
-    def numbered(self, keys: Iterable[bytes], times_ms: Iterable[int], numbers: Iterable[int]) -> list[bytes]:
-        """Returns the names of many rows with one time and a sequence number each, which lie by segment and key."""
-        interval_ms, pack = self._interval_ms, _NUMBERED.pack
+    def numbered(
+        self, segment: int, keys: Iterable[bytes], times_ms: Iterable[int], numbers: Iterable[int]
+    ) -> list[bytes]:
+        """Returns the names of many rows of a segment with one time and a sequence number each, which lie by key."""
+        before, pack = DATA + pack_timestamp(segment), _NUMBERED.pack
         return [
-            DATA
-            + pack_timestamp(time_ms // interval_ms)
-            + key.replace(b"\0", b"\0\xff")
-            + pack(KEY_END, time_ms, number)
+            before + key.replace(b"\0", b"\0\xff") + pack(KEY_END, time_ms, number)
             for key, time_ms, number in zip(keys, times_ms, numbers, strict=True)
         ]
 
     def index(self, key: bytes, *times: int) -> bytes:
         """Returns the name of a row in the index of a store whose rows lie by time."""
-        return self._by_key(INDEX, times[0] // self._interval_ms, key) + self._times.pack(*times)
+        return self._by_key(INDEX, times[0] // self.interval_ms, key) + self._times.pack(*times)
 
     def _by_key(self, kind: bytes, segment: int, key: bytes) -> bytes:
         return kind + pack_timestamp(segment) + escape(key)
@@ -175,7 +175,7 @@ class Layout:
 
     def by_key_between(self, kind: bytes, from_ms: int, to_ms: int) -> tuple[bytes, bytes]:
         """Returns bounds that enclose the segments from that of ``from_ms`` to that of ``to_ms``."""
-        first, last = max(0, from_ms) // self._interval_ms, to_ms // self._interval_ms
+        first, last = max(0, from_ms) // self.interval_ms, to_ms // self.interval_ms
         end = kind + pack_timestamp(last + 1) if last < MAX_LONG else bytes((kind[0] + 1,))
         return kind + pack_timestamp(first), end
 
@@ -183,7 +183,7 @@ class Layout:
         """Returns the ranges of names of all rows in segments before a time."""
         if live_from_ms <= 0:
             return []
-        segment = pack_timestamp(live_from_ms // self._interval_ms)
+        segment = pack_timestamp(live_from_ms // self.interval_ms)
         if self.time_first:
             return [(DATA, DATA + pack_timestamp(live_from_ms)), (INDEX, INDEX + segment)]
         return [(DATA, DATA + segment)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.state.engines.changes import Changes
 from headrace.state.engines.engine import Engine
-from headrace.state.rows.codec import UNKNOWN_TIMESTAMP, Codec, TypeGuard
+from headrace.state.rows.codec import UNKNOWN_TIMESTAMP, Codec, TypeGuard, pair_codec
 from headrace.state.rows.row_buffer import MISSING
 from headrace.state.rows.segmented_rows import SegmentedRows
 from headrace.state.rows.segments import Layout, Segments
@@ -50,7 +50,7 @@ class WindowRows(SegmentedRows):
         store: Store,
         engine: Engine,
         keys: Codec,
-        pairs: Codec,
+        values: Codec,
         guard: TypeGuard,
         layout: Layout,
         segments: Segments,
@@ -59,7 +59,7 @@ class WindowRows(SegmentedRows):
     ) -> None:
         super().__init__(store, engine, keys, layout, segments)
         self._with_timestamp = with_timestamp
-        self.pairs = pairs
+        self.pairs = pair_codec(values, with_timestamp=with_timestamp)
         self._guard = guard
         self.dirty: dict[int, dict[Any, Any]]
         self._windows: dict[int, dict[Any, Any]] = {}

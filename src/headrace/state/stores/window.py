@@ -12,7 +12,7 @@ from headrace.record import KeyValue, ValueAndTimestamp
 from headrace.state.engines.changes import Changes
 from headrace.state.engines.engine import Engine
 from headrace.state.rows.cache_budget import CacheBudget
-from headrace.state.rows.codec import UNKNOWN_TIMESTAMP, Codec, pack_timestamp, pair_codec, timed_rows, timestamp_of
+from headrace.state.rows.codec import UNKNOWN_TIMESTAMP, Codec, pack_timestamp, timed_rows, timestamp_of
 from headrace.state.rows.duplicate_rows import DuplicateRows
 from headrace.state.rows.segmented_rows import RestoredRow
 from headrace.state.rows.segments import CLOCK_ROWS, DATA, Layout, Segments
@@ -107,9 +107,8 @@ class WindowStore(TabularStore, SegmentedStore, Generic[K, V]):
         segments = Segments(
             retention_ms=supplier.retention_ms, interval_ms=supplier.segment_interval_ms, inclusive=time_first
         )
-        pairs = pair_codec(values, with_timestamp=with_timestamp)
         kind = DuplicateRows if supplier.retain_duplicates else WindowRows
-        self._rows = kind(self, engine, keys, pairs, self._guard, layout, segments, with_timestamp=with_timestamp)
+        self._rows = kind(self, engine, keys, values, self._guard, layout, segments, with_timestamp=with_timestamp)
         self._cache = None
         if budget is not None and isinstance(self._rows, WindowRows):
             self._cache = WindowCache(self, self._rows, values, budget)
@@ -221,7 +220,10 @@ class WindowStore(TabularStore, SegmentedStore, Generic[K, V]):
         """Returns the changes of rows, without those of the index and of the clock."""
         if self._rows.layout.time_first:
             return {name: row for name, row in changes.rows.items() if name.startswith(DATA)}
-        return {name: row for name, row in changes.rows.items() if name not in CLOCK_ROWS}
+        rows = dict(changes.rows)
+        for name in CLOCK_ROWS:
+            rows.pop(name, None)
+        return rows
 
     def restore(self, records: Iterable[ChangelogRecord]) -> None:
         self._rows.restore(map(self._restored, records))
