@@ -242,10 +242,11 @@ import os, socket, sys
 asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 os.setuid(12345)
 asking.connect(sys.argv[1])
-asking.sendall(bytes.fromhex(sys.argv[2]))
 try:
+    # The other side may have hung up already.
+    asking.sendall(bytes.fromhex(sys.argv[2]))
     print(asking.recv(100).hex())
-except ConnectionResetError:
+except (BrokenPipeError, ConnectionResetError):
     print()
 """
 

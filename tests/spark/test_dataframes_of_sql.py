@@ -163,7 +163,7 @@ def test_what_a_server_does_not_have_is_refused(client: Client) -> None:
     with pytest.raises(TopicError, match="has no stream 'USERS'"):
         read(client, stream="USERS")
     nowhere = HeadraceSource({"server": "http://localhost:1", "table": "USERS"})
-    with pytest.raises(LogError, match=r"localhost:1 cannot be asked .*; is it running there"):
+    with pytest.raises(LogError, match=r"localhost:1 cannot list its tables: .*; is it running there"):
         nowhere.schema()
 
 
