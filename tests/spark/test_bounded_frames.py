@@ -94,6 +94,18 @@ def test_a_random_program_gives_what_the_driver_gives(spark: SparkSession) -> No
     assert found == wanted
 
 
+def test_only_columns_that_are_given_go_to_python(spark: SparkSession) -> None:
+    """Spark walks through the whole batch with every row of a list that is null."""
+    from headrace.spark import InputRows
+    from headrace.spark.input_rows import record_columns
+
+    plain = spark.createDataFrame([(b"v", 1)], "value binary, timestamp long")
+    assert record_columns("words", InputRows(rows=plain))[0].columns == ["time", "order", "column0"]
+    headers = "array<struct<key:string,value:binary>>"
+    given = spark.createDataFrame([(b"v", 1, None)], f"value binary, timestamp long, headers {headers}")
+    assert [row.headers for row in record_columns("words", InputRows(rows=given))[0].collect()] == [[]]
+
+
 def test_seeded_application_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     """Of years in Parquet only what was after the cut is in the topics."""
     from headrace.spark import InputRows, backfill

@@ -66,14 +66,14 @@ class BoundedTask:
         self._changelogs = changelogs if job.logs_changes or job.logs_rows else {}
 
     def take(self, page: InputPage) -> Iterator[list[RowPage]]:
-        """Takes rows that are next, and returns what the task has sent since, a list per commit."""
+        """Takes rows that are next, and returns what the task has sent since, page by page and at each commit."""
         state = bisect_right(page[1], RowKind.STATE) if page[1][0] == RowKind.STATE else 0
         if state:
             self._restore(_part(page, 0, state))
         start, stop = state, len(page[0])
         while start < stop:
             end = min(stop, start + self._job.chunk_records - self._count)
-            self._process(_part(page, start, end))
+            yield self._process(_part(page, start, end))
             self._count += end - start
             start = end
             if self._count == self._job.chunk_records:
@@ -120,7 +120,7 @@ class BoundedTask:
                 self._task.add_partition(source, topic, partition)
         return self._task
 
-    def _process(self, page: InputPage) -> None:
+    def _process(self, page: InputPage) -> list[RowPage]:
         task = self._opened()
         with collector_paused():
             parts: list[list[Raw]] = [[] for _ in self._topics]
@@ -129,6 +129,7 @@ class BoundedTask:
                 if raws:
                     task.add_records(topic, self._place.id.partition, raws)
             task.process_all()
+            return self._sent(task)
 
     def _committed(self) -> list[RowPage]:
         """Commits what was processed: caches are flushed, and stores written."""
@@ -156,13 +157,18 @@ class BoundedTask:
 
         A versioned store is restored from its changes in the order in which they came, other stores from their rows.
         """
-        sent: list[RowPage] = []
-        for topic, outputs in task.take_outputs():
-            self._send(topic, outputs, sent)
+        sent = self._sent(task)
         for name, engine in task.engines().items():
             if self._job.logs_changes and self._needs_all(task, name):
                 sent += self._logged(task, name, engine.changes())
             engine.commit()
+        return sent
+
+    def _sent(self, task: Task) -> list[RowPage]:
+        """Returns what the task has sent since the last call: a task that fails begins anew, so this need not wait."""
+        sent: list[RowPage] = []
+        for topic, outputs in task.take_outputs():
+            self._send(topic, outputs, sent)
         return sent
 
     def _needs_all(self, task: Task, store: str) -> bool:
