@@ -176,6 +176,28 @@ def test_error_is_shown_at_its_place(page: Page, site: Site) -> None:
     expect(page.locator("#problem")).to_be_hidden()
 
 
+def test_error_that_comes_late_leaves_the_caret_where_somebody_has_put_it(page: Page, site: Site) -> None:
+    page.goto(site.url)
+    held: list[Route] = []
+    page.route("**/api/run", lambda route: held.append(route))
+    area = page.locator("#sql")
+    with page.expect_request("**/api/run"):
+        type_and_run(page, "SHOW NOTHING;")
+    area.select_text()
+    held.pop().continue_()
+    expect(page.locator(".paint .wrong")).to_have_text("NOTHING")
+    page.keyboard.insert_text("SHOW STREAMS; SHOW NOWHERE;")
+    expect(area).to_have_value("SHOW STREAMS; SHOW NOWHERE;")
+    with page.expect_request("**/api/run"):
+        area.press("Control+Enter")
+    area.fill("SHOW TABLES;")
+    held.pop().continue_()
+    expect(page.locator("#problem")).to_contain_text("line 1:20")
+    expect(page.locator(".paint .wrong")).to_have_count(0)
+    page.locator("#problem").click()
+    expect(page.locator(".paint .wrong")).to_have_count(0)
+
+
 def test_only_what_is_selected_is_run(page: Page, site: Site) -> None:
     page.goto(site.url)
     page.locator("#sql").fill("NONSENSE;\nSHOW TABLES; SHOW NOTHING;")
@@ -296,12 +318,19 @@ CREATE STREAM paid AS SELECT o.id AS id, region, method,
   'a long text that no box has room for, so that it ends with three points' AS remark
   FROM orders o JOIN payments p WITHIN 1 HOUR ON o.id = p.id;
 """
+BOXES = ".graph rect.node, .graph rect.store"
 # Texts of the graph that reach out of the box they stand in.
-TOO_WIDE = """() => [...document.querySelectorAll('.graph rect.node, .graph rect.store')].flatMap((box) =>
+TOO_WIDE = """(boxes) => [...document.querySelectorAll(boxes)].flatMap((box) =>
   [...box.parentElement.children].filter((each) => each.tagName === 'text' && (() => {
     const inside = each.getBoundingClientRect(), outside = box.getBoundingClientRect();
     return inside.left < outside.left || inside.right > outside.right || inside.bottom > outside.bottom;
   })()).map((each) => each.textContent))"""
+
+
+def assert_texts_fit(page: Page) -> None:
+    assert page.locator(BOXES).count() > 0
+    assert page.locator(".graph rect.node ~ text").count() > 0
+    assert page.evaluate(TOO_WIDE, BOXES) == []
 
 
 def node(page: Page, text: str) -> Locator:
@@ -316,7 +345,7 @@ def test_nodes_carry_the_sql_that_they_stand_for(page: Page, site: Site) -> None
     expect(node(page, "WHERE cents > 0")).to_be_visible()
     expect(node(page, "WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY region")).to_contain_text("aggregate")
     expect(node(page, "CREATE TABLE REGIONS")).to_contain_text("REGIONS")
-    assert page.evaluate(TOO_WIDE) == []
+    assert_texts_fit(page)
     # What is between two parts of a query is in no topic, so there is nothing to look at.
     expect(page.locator(".graph a")).to_have_count(2)
     node(page, "FROM orders").click()
@@ -329,15 +358,20 @@ def test_nodes_carry_the_sql_that_they_stand_for(page: Page, site: Site) -> None
     long = node(page, "SELECT o.id AS id, region, method, 'a long")
     expect(long.locator("text").first).to_have_text(re.compile("…$"))
     expect(long.locator("title")).to_contain_text("three points' AS remark")
-    assert page.evaluate(TOO_WIDE) == []
+    assert_texts_fit(page)
 
 
 def test_failed_query_is_one_line_that_leads_to_it_and_can_be_dismissed(page: Page, site: Site) -> None:
     site.client.ksql(f"{ORDERS} {TOTALS}")
+    site.client.ksql(
+        "CREATE STREAM PAYMENTS (ID INT KEY, METHOD STRING) "
+        "WITH (KAFKA_TOPIC='payments', VALUE_FORMAT='JSON', PARTITIONS=1);"
+        "CREATE STREAM PAID AS SELECT * FROM PAYMENTS;"
+    )
     site.client.settle()
     page.goto(site.url)
     banner = page.locator("#stall")
-    expect(page.locator("#state")).to_have_text("1 query")
+    expect(page.locator("#state")).to_have_text("2 queries")
     expect(banner).to_be_hidden()
     site.place.log.delete_topic("orders")
     expect(banner).to_contain_text("CTAS_TOTALS_0 fails: ")
@@ -356,6 +390,10 @@ def test_failed_query_is_one_line_that_leads_to_it_and_can_be_dismissed(page: Pa
     with page.expect_response(re.compile("api/queries/CTAS_TOTALS_0")):
         pass
     expect(banner).to_be_hidden()
+    site.place.log.delete_topic("payments")
+    expect(banner).to_contain_text("2 queries fail; ")
+    expect(banner).to_be_visible()
+    expect(banner.get_by_role("link")).to_have_attribute("href", "#/queries")
 
 
 def test_query_is_starting_until_its_first_commit(page: Page, site: Site) -> None:
@@ -462,9 +500,13 @@ def test_push_query_says_that_it_waits_and_from_where_it_reads(page: Page, site:
 
 @pytest.mark.parametrize(
     ("number", "rows"),
-    [(0, ["3", "2"]), (1, ["north", "south"]), (2, ["3", "1"])],
+    [
+        (0, [["3", "north", "700"], ["2", "south", "1200"]]),
+        (1, [["north", "2", "950"], ["south", "1", "1200"]]),
+        (2, [["3", "north", "cash"], ["1", "north", "card"]]),
+    ],
 )
-def test_empty_page_offers_examples_that_run(page: Page, site: Site, number: int, rows: list[str]) -> None:
+def test_empty_page_offers_examples_that_run(page: Page, site: Site, number: int, rows: list[list[str]]) -> None:
     page.goto(site.url)
     examples = page.locator("#examples .card")
     expect(examples).to_have_count(3)
@@ -474,7 +516,10 @@ def test_empty_page_offers_examples_that_run(page: Page, site: Site, number: int
     expect(result).to_have_count(1)
     expect(page.locator("#problem")).to_be_hidden()
     for row in rows:
-        expect(result.locator("tbody tr").filter(has_text=row).first).to_be_visible()
+        found = result.locator("tbody tr")
+        for column, cell in enumerate(row, 1):
+            found = found.filter(has=page.locator(f"td:nth-child({column})", has_text=re.compile(f"^{cell}$")))
+        expect(found).to_have_count(1)
     # They are there again for whoever opens the page, until somebody has made something else.
     page.reload()
     expect(examples).to_have_count(3)

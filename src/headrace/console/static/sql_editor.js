@@ -57,7 +57,7 @@ export function editor(onRun) {
   const paint = element("pre", { class: "paint", "aria-hidden": "true" });
   const numbers = element("pre", { class: "numbers", "aria-hidden": "true" });
   const whole = element("div", { class: "editor" }, numbers, element("div", { class: "typed" }, paint, area));
-  let wrong = null, step = -1, draft = "";
+  let wrong = null, step = -1, draft = "", ran = null;
 
   function draw() {
     const text = area.value;
@@ -100,14 +100,21 @@ export function editor(onRun) {
       const { selectionStart: from, selectionEnd: to, value } = area;
       return from === to ? value : value.slice(0, from).replace(/[^\n]/gu, " ") + value.slice(from, to);
     },
-    // Shows where something is wrong, and puts the caret there.
-    mark(line, column) {
+    // Shows where something is wrong in the text that ran last. The caret stays with somebody who has gone on meanwhile.
+    mark(line, column, { leads }) {
+      if (area.value !== ran?.value) return;
       wrong = { line, offset: offsetOf(area.value, line, column) };
       draw();
+      if (!leads && (area.selectionStart !== ran.from || area.selectionEnd !== ran.to)) return;
       area.focus();
       area.setSelectionRange(wrong.offset, wrong.offset);
       paint.querySelector(".wrong")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     },
-    clear() { wrong = null; step = -1; draw(); },
+    begin() {
+      ran = { value: area.value, from: area.selectionStart, to: area.selectionEnd };
+      wrong = null;
+      step = -1;
+      draw();
+    },
   };
 }

@@ -35,7 +35,7 @@ function makeWorkbench(live) {
     running?.abort();
     const mine = running = new AbortController();
     problem.hidden = true;
-    typed.clear();
+    typed.begin();
     stop.hidden = false;
     const settings = { ...(beginning.checked ? EARLIEST : {}), ...session.settings, ...wanted };
     const ended = await run(text, { settings, variables: session.variables }, results, mine.signal, (query) => start(`${query};`, false, EARLIEST));
@@ -70,9 +70,9 @@ function makeWorkbench(live) {
     const isPlaced = isTyped && error.line;
     problem.replaceChildren(element("pre", {}, isPlaced && !error.message.startsWith("line ") ? `line ${error.line}:${error.column}: ${error.message}` : error.message));
     problem.hidden = false;
-    const lead = () => isPlaced && typed.mark(error.line, error.column);
-    problem.onclick = lead;
-    lead();
+    const mark = (leads) => isPlaced && typed.mark(error.line, error.column, { leads });
+    problem.onclick = () => mark(true);
+    mark(false);
   }
 
   // What SET and DEFINE have said lasts as long as the page, as at a prompt.
