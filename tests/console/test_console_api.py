@@ -105,30 +105,30 @@ def test_an_unknown_topic_is_not_found(site: Site) -> None:
     assert "did you mean 'words'" in found.json()["error"]["message"]
 
 
-def test_letters_have_their_reason_and_their_record(tmp_path: Path) -> None:
+def test_dead_letters_have_their_reason_and_their_record(tmp_path: Path) -> None:
     site = Site(tmp_path, errors_dead_letter_queue_topic_name="failed")
     site.observed._log.create_topic("failed")
     context = ErrorContext(topic="words", partition=1, offset=41, key=b"k", value=b"\xff<b>", timestamp_ms=9)
     letter = dead_letter(context, ValueError("no number: '<script>'"), topic="failed")
     site.observed._log.append("failed", [(0, 9, letter.key, letter.value, tuple(letter.headers))])
-    found = site.get("/console/api/letters").json()
+    found = site.get("/console/api/dead-letters").json()
     assert found["topics"] == ["failed"]
-    (one,) = found["letters"]
+    (one,) = found["records"]
     assert one["reason"] == "ValueError: no number: '<script>'"
     assert (one["topic"], one["partition"], one["offset"], one["key"]) == ("words", 1, 41, "k")
     site.close()
 
 
-def test_letters_of_all_topics_are_shown_that_handlers_have_named(tmp_path: Path) -> None:
+def test_dead_letters_of_all_topics_are_shown_that_handlers_have_named(tmp_path: Path) -> None:
     site = Site(tmp_path, errors_dead_letter_queue_topic_name="failed")
     for time_ms, topic in ((9, "failed"), (10, "unreadable")):
         site.observed._log.create_topic(topic)
         letter = dead_letter(ErrorContext(topic="words", timestamp_ms=time_ms), ValueError(topic), topic=topic)
         site.observed._log.append(topic, [(0, time_ms, letter.key, letter.value, tuple(letter.headers))])
     site.recorder.on_batch(Batch(tasks=(TaskFigures(nodes={"dead-letters/unreadable": 1}),)))
-    found = site.get("/console/api/letters").json()
+    found = site.get("/console/api/dead-letters").json()
     assert found["topics"] == ["failed", "unreadable"]
-    assert [(one["letter_topic"], one["reason"]) for one in found["letters"]] == [
+    assert [(one["dead_letter_topic"], one["reason"]) for one in found["records"]] == [
         ("unreadable", "ValueError: unreadable"),
         ("failed", "ValueError: failed"),
     ]
@@ -160,5 +160,5 @@ def test_a_flood_of_late_records_is_not_kept(site: Site) -> None:
     assert len(found["records"]) == 100
 
 
-def test_without_a_topic_for_them_there_are_no_letters(site: Site) -> None:
-    assert site.get("/console/api/letters").json() == {"letters": [], "topics": []}
+def test_without_a_topic_for_them_there_are_no_dead_letters(site: Site) -> None:
+    assert site.get("/console/api/dead-letters").json() == {"records": [], "topics": []}

@@ -106,10 +106,10 @@ def test_records_are_browsed_by_offset_and_decoded(page: Page, shop: Shop) -> No
 
 
 def test_dead_letters_have_a_reason_and_lead_to_the_record(page: Page, shop: Shop) -> None:
-    page.goto(f"{shop.url}#/letters")
+    page.goto(f"{shop.url}#/dead-letters")
     expect(page.locator("tbody tr")).to_have_count(2, timeout=SOON)
     expect(page.locator("tbody")).to_contain_text("an order cannot cost -5 cents")
-    take_picture(page, "letters-light")
+    take_picture(page, "dead-letters-light")
     page.locator("tbody a").first.click()
     expect(page).to_have_url(re.compile("#/topics/orders"))
     expect(page.locator("#records tbody tr").first).to_be_visible()
@@ -130,7 +130,7 @@ def test_late_records_have_their_window_and_lead_to_the_record(page: Page, tmp_p
     ]
     recorder.on_batch(Batch(tasks=(TaskFigures(nodes={"late/by-minute": 1234}, late=tuple(samples)),)))
     with served(make_application(None, observed, recorder)) as server:
-        page.goto(f"{server.url}/console/#/letters")
+        page.goto(f"{server.url}/console/#/dead-letters")
         card = page.locator(".card", has_text="Late records")
         expect(card).to_contain_text("by-minute: 1,234", timeout=SOON)
         expect(card.locator("tbody tr")).to_have_count(2)
@@ -171,7 +171,7 @@ def test_it_fits_on_a_phone(browser: Browser, shop: Shop, scheme: Any) -> None:
             "topology",
             "stores",
             "topics",
-            "letters",
+            "dead-letters",
             "batches",
             "topics/orders",
             "stores/totals",

@@ -80,10 +80,10 @@ def test_late_records_lead_to_where_they_are(console: Console) -> None:
     assert (newest["window"], newest["close_time_ms"], newest["task"]) == ([0, 10_000], 60_000, "0_0")
 
 
-def test_letters_are_found_in_the_topic_that_a_handler_has_named(console: Console) -> None:
+def test_dead_letters_are_found_in_the_topic_that_a_handler_has_named(console: Console) -> None:
     console.process([("k", b"{no json", 1_000)])
-    found = console.get("/letters")
+    found = console.get("/dead-letters")
     assert found["topics"] == ["failed", "unreadable"]
-    (letter,) = found["letters"]
-    assert (letter["letter_topic"], letter["topic"], letter["offset"]) == ("unreadable", "in", 0)
+    (letter,) = found["records"]
+    assert (letter["dead_letter_topic"], letter["topic"], letter["offset"]) == ("unreadable", "in", 0)
     assert console.streams.metrics()["dead-letters-total"] == 1

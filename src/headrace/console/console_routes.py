@@ -38,7 +38,7 @@ class ConsoleRoutes:
             Route("/console/api/live", answered(self._live_updates.live, self._limits.request_seconds)),
             Route("/console/api/history", answered(self.history, self._limits.request_seconds)),
             *self._topics.routes(),
-            Route("/console/api/letters", answered(self.letters, self._limits.request_seconds)),
+            Route("/console/api/dead-letters", answered(self.dead_letters, self._limits.request_seconds)),
             Route("/console/api/late", answered(self.late, self._limits.request_seconds)),
         ]
 
@@ -49,7 +49,7 @@ class ConsoleRoutes:
         check_names(request.query_params, ())
         return json_response(self._recorder.history.to_json())
 
-    async def letters(self, request: Request) -> Response:
+    async def dead_letters(self, request: Request) -> Response:
         check_names(request.query_params, ("limit",))
         configured = self._observed.config.errors_dead_letter_queue_topic_name
         topics = dict.fromkeys(

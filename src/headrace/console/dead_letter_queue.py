@@ -16,20 +16,20 @@ def read_dead_letters(log: ReadableLog, topics: Sequence[str], limit: int) -> di
     counts = log.partition_counts()
     targets = [(topic, each) for topic in topics for each in range(counts.get(topic, 0))]
     begins, ends = log.begin_offsets(targets), log.end_offsets(targets)
-    letters: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     for target in targets:
         start = max(begins[target], ends[target] - limit)
         while start < ends[target]:
             found = log.read(*target, start, ends[target], max_records=_PAGE)
             if not found:
                 break
-            letters += [_dead_letter_json(raw, target[0]) for raw in found]
+            records += [_dead_letter_json(raw, target[0]) for raw in found]
             start = found[-1][0] + 1
-    letters.sort(key=lambda letter: letter["timestamp_ms"], reverse=True)
-    return {"letters": letters[:limit], "topics": list(topics)}
+    records.sort(key=lambda record: record["timestamp_ms"], reverse=True)
+    return {"records": records[:limit], "topics": list(topics)}
 
 
-def _dead_letter_json(raw: Raw, letter_topic: str) -> dict[str, Any]:
+def _dead_letter_json(raw: Raw, dead_letter_topic: str) -> dict[str, Any]:
     _, timestamp_ms, key, value, headers = raw
     said = {
         name.removeprefix(_PREFIX): None if data is None else data.decode(errors="replace")
@@ -39,7 +39,7 @@ def _dead_letter_json(raw: Raw, letter_topic: str) -> dict[str, Any]:
     exception, message = said.get("exception"), said.get("message")
     return {
         "timestamp_ms": timestamp_ms,
-        "letter_topic": letter_topic,
+        "dead_letter_topic": dead_letter_topic,
         "reason": ": ".join(each for each in (exception, message) if each) or "no reason is given",
         "stacktrace": said.get("stacktrace"),
         "node": said.get("node"),

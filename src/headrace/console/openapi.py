@@ -134,10 +134,10 @@ _PATHS: dict[str, dict[str, Any]] = {
         ],
         "errors": ["400", "404", "410"],
     },
-    "/console/api/letters": {
+    "/console/api/dead-letters": {
         "text": "Dead letters, with the reason of each",
         "schema": _OBJECT,
-        "parameters": [_param("query", "limit", _LIMIT, "Most letters")],
+        "parameters": [_param("query", "limit", _LIMIT, "Most records")],
         "errors": ["400"],
     },
     "/console/api/late": {

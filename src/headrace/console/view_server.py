@@ -11,7 +11,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from headrace.console.asgi_application import make_application
-from headrace.http.json_values import FORMATTERS
 from headrace.http.server import Listening, Server
 from headrace.metrics.names import STATE, MetricName, Metrics
 from headrace.metrics.prometheus import CONTENT_TYPE, prometheus_text
@@ -75,12 +74,9 @@ def serve_views(node: ViewNode) -> Server:
         secure=certificate is not None,
         further=_Health(node).routes(),
     )
-    server = Server(application, listening)
+    server = Server(application, listening, formatter=config.http_formatter)
     if (danger := listening.exposure(config.http_token)) is not None:
         logger.warning("%s: %s", server.url, danger)
-    if config.http_formatter is not None:
-        # Until the process ends.
-        FORMATTERS.append(config.http_formatter)
     server.start()
     return server
 

@@ -4,7 +4,7 @@ import { follow, get } from "./api.js";
 import { ago, element } from "./dom.js";
 import { banner, pages } from "./frame.js";
 import { graph, scrollGraph } from "./graph.js";
-import { lettersPage } from "./dead_letter_queue.js";
+import { deadLettersPage } from "./dead_letter_queue.js";
 import { batchesPage, overview } from "./overview.js";
 import { storesPage } from "./stores.js";
 import { topicsPage } from "./topics.js";
@@ -26,7 +26,7 @@ const show = pages([
   ["topology", "Topology", topologyPage, true],
   ["stores", "Stores", storesPage, false, 1],
   ["topics", "Topics", topicsPage, false, 1],
-  ["letters", "Letters", lettersPage, false],
+  ["dead-letters", "Dead letters", deadLettersPage, false],
   ["batches", "Batches", batchesPage, true],
 ], live, () => live.application !== null);
 

@@ -5,13 +5,13 @@ import { card, element, table, time, valueText } from "./dom.js";
 
 const link = (row) => (row.topic === null || row.offset === null || row.offset < 0 ? "" : element("a", { href: `#/topics/${encodeURIComponent(row.topic)}?partition=${row.partition}&offset=${row.offset}` }, `${row.topic} ${row.partition} @ ${row.offset}`));
 
-function dead({ letters, topics }) {
+function dead({ records, topics }) {
   const reason = (row) => (row.stacktrace ? element("details", {}, element("summary", {}, row.reason), element("pre", {}, row.stacktrace)) : element("pre", {}, row.reason));
   return card("Dead letters",
     element("p", { class: "soft" }, topics.length ? `Read from ${topics.join(", ")}.` : "No topic for such records is configured: set errors.dead.letter.queue.topic.name to keep them."),
     table([["when", (row) => time(row.timestamp_ms), "time"], ["reason", reason],
-      ...(letters.some((row) => row.node) ? [["node", (row) => row.node ?? ""]] : []), ...(topics.length > 1 ? [["kept in", (row) => row.letter_topic]] : []),
-      ["record", link], ["key", (row) => valueText(row.key)], ["value", (row) => valueText(row.value)]], letters, "None."));
+      ...(records.some((row) => row.node) ? [["node", (row) => row.node ?? ""]] : []), ...(topics.length > 1 ? [["kept in", (row) => row.dead_letter_topic]] : []),
+      ["record", link], ["key", (row) => valueText(row.key)], ["value", (row) => valueText(row.value)]], records, "None."));
 }
 
 function late({ records, nodes }) {
@@ -23,7 +23,7 @@ function late({ records, nodes }) {
       ["record", link], ["key", (row) => valueText(row.key)], ["value", (row) => valueText(row.value)]], records, "None."));
 }
 
-export async function lettersPage(page) {
-  const [found, tooLate] = await Promise.all([get("api/letters?limit=200"), get("api/late?limit=200")]);
+export async function deadLettersPage(page) {
+  const [found, tooLate] = await Promise.all([get("api/dead-letters?limit=200"), get("api/late?limit=200")]);
   page.replaceChildren(element("div", { class: "stack" }, dead(found), late(tooLate)));
 }
