@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from headrace import (
 from headrace.app.engine import local_engine
 from headrace.cli import main
 from headrace.errors import ConfigError
+from tests.certificates import make_certificate
 from tests.console.kit import counting
 from tests.views.kit import Place, topology_of
 
@@ -100,6 +102,22 @@ def test_the_command_console_tells_the_address(place: Place) -> None:
 def test_settings_are_known_by_their_dotted_names() -> None:
     config = StreamsConfig.of({"http.listen": "localhost:8080", "http.token": "x", "http.tls.key": "k.pem"})
     assert (config.http_listen, config.http_token, config.http_tls_key) == ("localhost:8080", "x", "k.pem")
+
+
+def test_a_certificate_in_the_settings_leaves_only_tls(place: Place, tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path)
+    tls = {"http.tls.certificate": str(certificate), "http.tls.key": str(key)}
+    with streams_of(place, **{"http.listen": "localhost:0"}, **tls) as streams:
+        address = streams.http_address
+        assert address is not None
+        assert address.startswith("https://localhost:")
+        verify = ssl.create_default_context(cafile=certificate)
+        assert httpx.get(f"{address}/healthz", verify=verify).json()["status"] == "ok"
+        assert [each["name"] for each in httpx.get(f"{address}/stores", verify=verify).json()["stores"]] == ["counts"]
+        with pytest.raises(httpx.RemoteProtocolError, match="disconnected"):
+            httpx.get(f"{address.replace('https', 'http')}/healthz")
+        kept = json.loads((place.directory / "app" / "http.json").read_text())
+        assert kept["url"] == address
 
 
 class Money:

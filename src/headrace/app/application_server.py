@@ -6,7 +6,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -130,7 +130,6 @@ class ApplicationServer:
         self._recorder: Recorder | None = None
         self._server: Server | None = None
         self._file: Path | None = None
-        self._held = ExitStack()
 
     @property
     def url(self) -> str | None:
@@ -168,10 +167,10 @@ class ApplicationServer:
             return
         listening = self._listening()
         from headrace.console.asgi_application import make_application
-        from headrace.http.json_values import formatting
         from headrace.http.server import Server
 
-        token = self.seen.config.http_token
+        config = self.seen.config
+        token = config.http_token
         recorder = Recorder(self.seen)
         application = make_application(
             self.seen,
@@ -181,16 +180,15 @@ class ApplicationServer:
             hosts=listening.hosts(token),
             secure=listening.certificate is not None,
         )
-        server = Server(application, listening)
+        server = Server(application, listening, formatter=config.http_formatter)
         if token is None and not listening.is_local:
             logger.warning("%s can be reached from other machines, and everybody may ask: set http.token", server.url)
         self._recorder, self._server = recorder, server
-        self._held.enter_context(formatting(self.seen.config.http_formatter))
         recorder.start()
         server.start()
         self._file = directory / ADDRESS
         self._file.write_text(json.dumps({"url": server.url, "needs_token": token is not None}), encoding="utf-8")
-        logger.info("application '%s' is served at %s", self.seen.config.application_id, server.url)
+        logger.info("application '%s' is served at %s", config.application_id, server.url)
 
     # Any: see Batch.
     def on_batch(self, batch: Any) -> None:
@@ -208,7 +206,6 @@ class ApplicationServer:
             server.stop()
         if recorder is not None:
             recorder.stop()
-        self._held.close()
 
 
 def served_at(directory: Path) -> dict[str, Any] | None:

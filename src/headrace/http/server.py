@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.errors import ConfigError
+from headrace.http.json_values import Formatter, formatting
 from headrace.http.limits import Limits
 from headrace.views.metadata import HostInfo
 
@@ -187,11 +188,18 @@ class Server:
     """Serves an application from a thread of its own; ``http2`` is for clients that speak it without being asked."""
 
     def __init__(
-        self, application: Starlette, listening: Listening, *, limits: Limits | None = None, http2: bool = False
+        self,
+        application: Starlette,
+        listening: Listening,
+        *,
+        limits: Limits | None = None,
+        http2: bool = False,
+        formatter: Formatter | None = None,
     ) -> None:
         limits = limits or Limits()
         self._listening = listening
         self._application = application
+        self._formatter = formatter
         self._socket = _bound(listening)
         self.host: str = listening.host
         self.port: int = self._socket.getsockname()[1]
@@ -238,7 +246,7 @@ class Server:
 
     def _run(self) -> None:
         try:
-            with asyncio.Runner(loop_factory=_new_loop) as runner:
+            with formatting(self._formatter), asyncio.Runner(loop_factory=_new_loop) as runner:
                 runner.run(self._serve())
         except BaseException as error:
             self._failure = error
