@@ -19,6 +19,8 @@ LEFT = st.tuples(st.just("left"), st.sampled_from(LEFT_KEYS), st.none() | st.sam
 RIGHT = st.tuples(st.just("right"), st.sampled_from(RIGHT_KEYS), st.just("row"))
 RIGHT_GONE = st.tuples(st.just("right"), st.sampled_from(RIGHT_KEYS), st.none())
 Change = tuple[str, str, str | None]
+CACHES = (0, 200, 10 << 20)
+"""None, one that lets go in the middle of a batch, and the default."""
 SETTINGS: dict[str, Any] = {"default_key_serde": Serdes.string(), "default_value_serde": Serdes.json()}
 
 
@@ -63,19 +65,14 @@ def _batches(changes: st.SearchStrategy[Change]) -> st.SearchStrategy[list[list[
     return st.lists(st.lists(changes, min_size=1, max_size=6), min_size=1, max_size=8)
 
 
+@pytest.mark.parametrize("cache_bytes", CACHES)
 @given(batches=_batches(LEFT | RIGHT | RIGHT_GONE))
-def test_last_results_are_the_join_of_the_last_rows(batches: list[list[Change]]) -> None:
+def test_last_results_are_the_join_of_the_last_rows(cache_bytes: int, batches: list[list[Change]]) -> None:
     with TemporaryDirectory() as directory:
-        _run(Path(directory), batches, statestore_cache_max_bytes=0)
+        _run(Path(directory), batches, statestore_cache_max_bytes=cache_bytes)
 
 
-# A row that is made and deleted between two flushes is never sent on, though it may have been looked up.
-@given(batches=_batches(LEFT | RIGHT))
-def test_last_results_are_the_join_of_the_last_rows_with_record_caches(batches: list[list[Change]]) -> None:
-    with TemporaryDirectory() as directory:
-        _run(Path(directory), batches)
-
-
+@pytest.mark.parametrize("cache_bytes", CACHES)
 @pytest.mark.parametrize(
     "batches",
     [
@@ -86,7 +83,10 @@ def test_last_results_are_the_join_of_the_last_rows_with_record_caches(batches: 
         # It names nothing any more, and goes.
         [[("right", "x", "row"), ("left", "a", "x")], [("left", "a", "-"), ("left", "a", None)]],
         [[("right", "x", "row"), ("left", "a", "x")], [("left", "a", "-"), ("left", "a", "y"), ("left", "a", "-")]],
+        # The right row goes before a cache has told of it.
+        [[("right", "x", "row"), ("left", "a", "x"), ("right", "x", None)]],
+        [[("left", "b", "x")], [("right", "x", "row"), ("left", "a", "x"), ("right", "x", None)]],
     ],
 )
-def test_no_result_outlives_its_rows(tmp_path: Path, batches: list[list[Change]]) -> None:
-    _run(tmp_path, batches, statestore_cache_max_bytes=0)
+def test_no_result_outlives_its_rows(tmp_path: Path, cache_bytes: int, batches: list[list[Change]]) -> None:
+    _run(tmp_path, batches, statestore_cache_max_bytes=cache_bytes)

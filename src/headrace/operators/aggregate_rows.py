@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from headrace.arguments.signatures import describe_function
 from headrace.errors import SerializationError
-from headrace.operators.base import Edge, Node, ValueGetter
+from headrace.operators.base import Edge, HeldBack, Node, ValueGetter
 from headrace.state.stores.versioned import PUT_RETURN_CODE_NOT_PUT, VALID_TO_UNDEFINED
 from headrace.topics.log import Headers
 
@@ -23,7 +23,8 @@ def rows(store: Any) -> ValueGetter:
     """Returns how the rows of a key-value store are looked up."""
     if store.kind == "versioned":
         return ValueGetter(store.get_pair, store.get_pair_as_of)
-    return ValueGetter(store.get_pair)
+    held_back = HeldBack(store.holds_back, store.told_pair, store.flush_cache) if store.cached else None
+    return ValueGetter(store.get_pair, held_back=held_back)
 
 
 def forward_flushes(store: Any, node: Node, *, send_old: bool) -> None:

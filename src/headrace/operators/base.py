@@ -52,6 +52,18 @@ class TaskClock(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBack:
+    """Changes of a table's rows that a cache holds back: they can be looked up, but nobody was told of them."""
+
+    holds: Callable[[Any], bool]
+    """Whether the row of a key has such a change."""
+    told: Callable[[Any], tuple[Any, int] | None]
+    """key -> the row as others were told of it."""
+    release: Callable[[], None]
+    """Tells of all changes."""
+
+
+@dataclass(frozen=True, slots=True)
 class ValueGetter:
     """Looks up the rows of a table, from its store or computed from its parent's."""
 
@@ -59,6 +71,28 @@ class ValueGetter:
     """key -> (value, timestamp_ms), or None when there is no row."""
     get_as_of: Callable[[Any, int], tuple[Any, int] | None] | None = None
     """(key, timestamp_ms) -> the row as it was then; only for versioned tables."""
+    held_back: HeldBack | None = None
+    """None: whatever can be looked up was told."""
+
+    def for_joins(self) -> Callable[[Any], tuple[Any, int] | None]:
+        """Returns ``get`` for joins of tables, which take a result back when they are told that a row is gone.
+
+        A row that is made and deleted while a cache holds it back is never told of. A join that has seen it would keep
+        its result for ever, as Kafka Streams does, so all changes are told of before it sees the first of such a row.
+        """
+        get, held_back = self.get, self.held_back
+        if held_back is None:
+            return get
+        holds, told, release = held_back.holds, held_back.told, held_back.release
+
+        def get_told(key: Any) -> tuple[Any, int] | None:
+            row = get(key)
+            if row is None or not holds(key) or told(key) is not None:
+                return row
+            release()
+            return get(key)
+
+        return get_told
 
 
 class StoreExpiry(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.errors import SerializationError
-from headrace.operators.base import Edge, Node, operator
+from headrace.operators.base import DECIDED, Edge, Node, operator
 from headrace.operators.joiners import keyed
 from headrace.record import WithKey
 from headrace.serdes import Serde
@@ -131,7 +131,7 @@ def _receive(operation: SubscriptionReceive, node: Node) -> Edge:
 
 @operator.register
 def _subscription_join(operation: SubscriptionJoin, node: Node) -> Edge:
-    get, forward, fail = node.getter(operation.table).get, node.forward, node.fail
+    get, forward, fail = node.getter(operation.table).for_joins(), node.forward, node.fail
 
     def answer(key: Any, subscription: Subscription, timestamp_ms: int, headers: Headers) -> None:
         digest, instruction, primary_key, _, partition = subscription
@@ -139,6 +139,8 @@ def _subscription_join(operation: SubscriptionJoin, node: Node) -> Edge:
             return None
         try:
             row = None if key is None else get(key)
+        except DECIDED:
+            raise
         except Exception as error:
             return fail(error, key, subscription, timestamp_ms, headers)
         if row is None:

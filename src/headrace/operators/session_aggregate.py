@@ -6,7 +6,7 @@ from typing import Any
 
 from headrace.errors import SerializationError
 from headrace.operators.aggregate_rows import forward_flushes
-from headrace.operators.base import Edge, Node, ValueGetter, getter, operator
+from headrace.operators.base import Edge, HeldBack, Node, ValueGetter, getter, operator
 from headrace.operators.emit import NEVER, Emit, on_close
 from headrace.topics.log import Headers
 from headrace.topology.operations import SessionAggregate
@@ -73,14 +73,23 @@ def _session_aggregate(operation: SessionAggregate, node: Node) -> Edge:
 
 @getter.register
 def _session_rows(operation: SessionAggregate, node: Node) -> ValueGetter:
-    get_session = node.store(operation.store).get_session
+    store = node.store(operation.store)
+    get_session, holds_back, told_session = store.get_session, store.holds_back, store.told_session
 
     def get(key: Windowed[Any]) -> tuple[Any, int] | None:
         window = key.window
         aggregate = get_session(key.key, window.start_ms, window.end_ms)
         return None if aggregate is None else (aggregate, window.end_ms)
 
-    return ValueGetter(get)
+    def holds(key: Windowed[Any]) -> bool:
+        return bool(holds_back(key.key, key.window.start_ms, key.window.end_ms))
+
+    def told(key: Windowed[Any]) -> tuple[Any, int] | None:
+        window = key.window
+        aggregate = told_session(key.key, window.start_ms, window.end_ms)
+        return None if aggregate is None else (aggregate, window.end_ms)
+
+    return ValueGetter(get, held_back=HeldBack(holds, told, store.flush_cache) if store.cached else None)
 
 
 def _closed_between(last_ms: int, close_time_ms: int) -> tuple[int, int] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from headrace.errors import SerializationError, StreamsError
@@ -64,10 +66,23 @@ def _suppress(operation: Suppress, node: Node) -> Edge:
 @getter.register
 def _suppressed_rows(operation: Suppress, node: Node) -> ValueGetter:
     """What was emitted last: for a key in the buffer, the row before it was buffered."""
-    prior_pair, parent = node.store(operation.store).prior_pair, node.getter(operation.parent).get
+    prior_pair, parent = node.store(operation.store).prior_pair, node.getter(operation.parent)
+    held_back = parent.held_back
+    if held_back is not None:
+        holds = held_back.holds
+        held_back = replace(
+            held_back,
+            holds=lambda key: not prior_pair(key)[0] and holds(key),
+            told=_last_emitted(prior_pair, held_back.told),
+        )
+    return ValueGetter(_last_emitted(prior_pair, parent.get), held_back=held_back)
 
+
+def _last_emitted(
+    prior_pair: Callable[[Any], tuple[bool, Any]], parent: Callable[[Any], tuple[Any, int] | None]
+) -> Callable[[Any], tuple[Any, int] | None]:
     def get(key: Any) -> tuple[Any, int] | None:
         buffered, row = prior_pair(key)
         return row if buffered else parent(key)
 
-    return ValueGetter(get)
+    return get

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from headrace.errors import SerializationError, TopologyError
@@ -268,10 +269,13 @@ def _derived_rows(node: Node, store_name: str | None, parent: str, derive: Calla
 
 
 def _through(parent: ValueGetter, derive: Callable[[Any, Row], Row]) -> ValueGetter:
-    get, get_as_of = parent.get, parent.get_as_of
-    if get_as_of is None:
-        return ValueGetter(lambda key: derive(key, get(key)))
-    return ValueGetter(
-        lambda key: derive(key, get(key)),
-        lambda key, timestamp_ms: derive(key, get_as_of(key, timestamp_ms)),
-    )
+    get, get_as_of, held_back = parent.get, parent.get_as_of, parent.held_back
+    if get_as_of is not None:
+        return ValueGetter(
+            lambda key: derive(key, get(key)),
+            lambda key, timestamp_ms: derive(key, get_as_of(key, timestamp_ms)),
+        )
+    if held_back is not None:
+        told = held_back.told
+        held_back = replace(held_back, told=lambda key: derive(key, told(key)))
+    return ValueGetter(lambda key: derive(key, get(key)), held_back=held_back)

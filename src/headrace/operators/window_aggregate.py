@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.errors import SerializationError, TopologyError
 from headrace.operators.aggregate_rows import forward_flushes, keeper
-from headrace.operators.base import Edge, Node, ValueGetter, getter, operator
+from headrace.operators.base import Edge, HeldBack, Node, ValueGetter, getter, operator
 from headrace.operators.custom_window_aggregate import aggregate_own_windows
 from headrace.operators.emit import NEVER, Close, Span, on_close, window_results
 from headrace.topics.log import Headers
@@ -39,13 +39,21 @@ def _window_aggregate(operation: WindowAggregate, node: Node) -> Edge:
 @getter.register(WindowAggregate)
 @getter.register(SlidingAggregate)
 def _window_rows(operation: WindowAggregate | SlidingAggregate, node: Node) -> ValueGetter:
-    get_pair = node.store(operation.store).get_pair
+    store = node.store(operation.store)
+    get_pair, holds_back, told_pair = store.get_pair, store.holds_back, store.told_pair
 
     def get(key: Windowed[Any]) -> tuple[Any, int] | None:
         row: tuple[Any, int] | None = get_pair(key.key, key.window.start_ms)
         return row
 
-    return ValueGetter(get)
+    def holds(key: Windowed[Any]) -> bool:
+        return bool(holds_back(key.key, key.window.start_ms))
+
+    def told(key: Windowed[Any]) -> tuple[Any, int] | None:
+        row: tuple[Any, int] | None = told_pair(key.key, key.window.start_ms)
+        return row
+
+    return ValueGetter(get, held_back=HeldBack(holds, told, store.flush_cache) if store.cached else None)
 
 
 def _tumbling(operation: WindowAggregate, windows: TimeWindows, node: Node) -> Edge:

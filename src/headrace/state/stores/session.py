@@ -77,6 +77,15 @@ class SessionStore(TabularSessions, SegmentedStore, Generic[K, V]):
         self.get_session = above.get
         self._scan: Callable[..., Iterable[ScannedSession]] = above.scan
 
+    def holds_back(self, key: Any, start_ms: int, end_ms: int) -> bool:
+        """Tells whether the cache has a change of the session that was not let go yet."""
+        keys = self._rows.keys
+        return (key if keys.keep else keys.encode(key), end_ms, start_ms) in self.dirty
+
+    def told_session(self, key: Any, start_ms: int, end_ms: int) -> Any:
+        """Returns the aggregate below the cache, which is the one that was let go last."""
+        return self._rows.get(key, start_ms, end_ms)
+
     def put_session(self, key: Any, start_ms: int, end_ms: int, aggregate: Any, headers: HeaderPairs = ()) -> None:
         """Sets the aggregate of a session; None deletes it."""
         if type(aggregate) not in self._guard.known:

@@ -146,6 +146,15 @@ class TimestampedKeyValueStore(KeyValueStore[K, ValueAndTimestamp[V]], Generic[K
         finally:
             task.origin, task.offset = origin, offset
 
+    def holds_back(self, key: Any) -> bool:
+        """Tells whether the cache has a change of the row that was not let go yet."""
+        return (key if self._rows.keys.keep else self._rows.keys.encode(key)) in self.dirty
+
+    def told_pair(self, key: Any) -> tuple[Any, int] | None:
+        """Returns the row below the cache, which is the one that was let go last."""
+        pair: tuple[Any, int] | None = self._rows.get(key)
+        return pair
+
     def _plain_rows(self, entries: list[tuple[Any, CacheEntry]]) -> dict[Any, tuple[Any, int]] | None:
         """Returns the new rows in the common case, in which nobody needs the old ones; None in all others."""
         if not self._objects or (self.send_old and self.on_flush is not None):

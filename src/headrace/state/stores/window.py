@@ -127,6 +127,15 @@ class WindowStore(TabularStore, SegmentedStore, Generic[K, V]):
         super().init(task)
         self.put_pair = self._rows.put_pair if self._cache is None else self._cache.putter(task, self._guard)
 
+    def holds_back(self, key: Any, start_ms: int) -> bool:
+        """Tells whether the cache has a change of the row that was not let go yet."""
+        keys = self._rows.keys
+        return (key if keys.keep else keys.encode(key)) in self.dirty.get(start_ms, ())
+
+    def told_pair(self, key: Any, start_ms: int) -> tuple[Any, int] | None:
+        """Returns the row below the cache, which is the one that was let go last."""
+        return self._rows.get_pair(key, start_ms)
+
     def fetch_closed(self, from_ms: int, to_ms: int) -> list[tuple[int, Any, Any, int]]:
         """Returns (start_ms, key, value, timestamp_ms) of the windows that start from ``from_ms`` to ``to_ms``."""
         decode = self._rows.keys.decode
