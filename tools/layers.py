@@ -104,6 +104,8 @@ HOMES = {
     "py4j": ("spark",),
     # What Spark and Python hand to each other; and tables for functions that want one, loaded where a schema is given.
     "pyarrow": ("spark", "spark.dataframes", "operators.map_batches"),
+    # Sorts and hashes whole columns of a backfill.
+    "numpy": ("spark",),
     # Data frames for those who ask for one.
     "pandas": ("tabular",),
     "sqlglot": ("sql",),

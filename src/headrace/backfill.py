@@ -18,8 +18,8 @@ from headrace.change.seeding import Cut, commit_seed, prepare_seed
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, TopologyError, describe_value, did_you_mean
 from headrace.serdes import Serde
-from headrace.spark.backfill_run import BackfillRun, as_input_rows, default_tasks, rows_before
-from headrace.spark.input_rows import InputRows
+from headrace.spark.bounded.input_rows import InputRows
+from headrace.spark.bounded.run import BackfillRun, as_input_rows, default_tasks, rows_before
 from headrace.topics.journal import DurableLog
 from headrace.topics.log import Output
 from headrace.topology.topology import Topology

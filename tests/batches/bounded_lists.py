@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
 
 from headrace.batches.bounded_input import InputTopic, as_table, global_topics
-from headrace.batches.bounded_rows import (
-    INPUT_COLUMNS,
-    ROUND_BITS,
-    SORTED_BY,
-    BoundedJob,
-    InputPage,
-    RowKind,
-    ShuffleRow,
-)
+from headrace.batches.bounded_rows import ROUND_BITS, BoundedJob, Part, RowKind, ShuffleRow, TaskInput
 from headrace.batches.bounded_run import RESULTS, run_rounds
 from headrace.batches.bounded_task import run_tasks
 from headrace.topics.log import Output
@@ -38,17 +30,25 @@ class ListShuffle:
         return first + second
 
     def run(self, job: BoundedJob, level: int, rows: list[ShuffleRow]) -> list[ShuffleRow]:
-        sent = run_tasks(job, self._pages(rows), self._directory)
+        sent = run_tasks(job, self._inputs(rows, min(self._page, job.chunk_records)), self._directory)
         return [row for pages in sent for page in pages for row in page.rows()]
 
     def has_next(self, several: Sequence[list[ShuffleRow]]) -> bool:
         return any(row.kind == RowKind.NEXT for rows in several for row in rows)
 
-    def _pages(self, rows: list[ShuffleRow]) -> Iterator[InputPage]:
-        ordered = map(attrgetter(*INPUT_COLUMNS), sorted(rows, key=attrgetter(*SORTED_BY)))
-        while page := list(islice(ordered, self._page)):
-            tasks, kinds, numbers, times, keys, values, headers = map(list, zip(*page, strict=True))
-            yield tasks, kinds, numbers, times, keys, values, headers
+    def _inputs(self, rows: list[ShuffleRow], most: int) -> Iterator[TaskInput]:
+        ordered = sorted(rows, key=attrgetter("task", "time", "input", "sender", "sequence"))
+        for (task, is_state), group in groupby(ordered, key=lambda row: (row.task, row.kind == RowKind.STATE)):
+            while some := list(islice(group, most)):
+                yield TaskInput(task, is_state, [_part(number, some) for number in sorted({row.input for row in some})])
+
+
+def _part(number: int, rows: Iterable[ShuffleRow]) -> Part:
+    chosen = [row for row in rows if row.input == number]
+    timestamps, keys, values, headers = zip(
+        *map(attrgetter("timestamp", "key", "value", "headers"), chosen), strict=True
+    )
+    return Part(number, timestamps, keys, values, headers if any(headers) else None)
 
 
 def run_lists(job: BoundedJob, inputs: Mapping[str, Sequence[Output]], directory: Path) -> list[ShuffleRow]:

@@ -20,10 +20,11 @@ class InputTopic:
     """The records of one topic on their way to tasks."""
 
     def __init__(self, job: BoundedJob, topic: str) -> None:
-        self._topic = topic
+        self.name = topic
         self._partitions = job.layout.partitions[topic]
-        self._numbers = [job.numbers[job.readers[topic], partition] for partition in range(self._partitions)]
-        place = job.layout.tasks[self._numbers[0]]
+        self.numbers = [job.numbers[job.readers[topic], partition] for partition in range(self._partitions)]
+        """The tasks by partition."""
+        place = job.layout.tasks[self.numbers[0]]
         self.level = place.level
         self.rank = job.inputs(place).index(topic)
         """Its place among the inputs of a task."""
@@ -38,7 +39,7 @@ class InputTopic:
         A record without a key may go anywhere; by its value it goes to the same place each time it is read. ``values``
         may be left out if all have keys.
         """
-        numbers, partition_of = self._numbers, known_partitions(self._partitions)
+        numbers, partition_of = self.numbers, known_partitions(self._partitions)
         if None not in keys and all(partition is None for partition in partitions):
             return [numbers[partition] for partition in map(partition_of.__getitem__, keys)]  # type: ignore[arg-type]
         found = []
@@ -47,8 +48,8 @@ class InputTopic:
                 partition = partition_of[(value or b"") if key is None else key]
             elif not 0 <= partition < self._partitions:
                 message = (
-                    f"backfill: topic '{self._topic}' has partitions 0 to {self._partitions - 1}; a record is in "
-                    f"partition {partition}; say how many the topic has: tasks={{'{self._topic}': …}}"
+                    f"backfill: topic '{self.name}' has partitions 0 to {self._partitions - 1}; a record is in "
+                    f"partition {partition}; say how many the topic has: tasks={{'{self.name}': …}}"
                 )
                 raise StreamsError(message)
             found.append(numbers[partition])
@@ -67,7 +68,7 @@ class InputTopic:
         (task,) = self.tasks([partition], [key], [value])
         time = timestamp_ms if self.sort_time is None else self.sort_time(timestamp_ms, key, value, headers)
         packed = pack_headers(headers)
-        place = (RowKind.NEXT, self.level, task, time, self.rank, FROM_INPUT, sequence, self._topic, partition)
+        place = (RowKind.NEXT, self.level, task, time, self.rank, FROM_INPUT, sequence, self.name, partition)
         return ShuffleRow(*place, timestamp_ms, key, value, packed)
 
 

@@ -1,11 +1,11 @@
 """Rows that a backfill shuffles, and what all of its tasks have in common.
 
-Who shuffles rows brings those of one task together, sorted by ``SORTED_BY``. That order is the one in which a
-micro-batch of everything would process them:
+Who shuffles rows brings those of one task together, in the order in which a micro-batch of everything would process
+them: by time, input, sender and sequence.
 
-* a record that goes over an edge counts as old as the newest one that its task has sent to the same partition before,
-  so it never overtakes that one;
-* at equal times inputs go by topic, and senders by sub-topology and partition.
+* A record that goes over an edge counts as old as the newest one that its task has sent to the same partition before,
+  so it never overtakes that one.
+* At equal times inputs go by topic, and senders by sub-topology and partition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import timedelta
 from enum import IntEnum
 from functools import cached_property
 from itertools import count, repeat
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
@@ -109,14 +109,27 @@ class RowPage:
             yield ShuffleRow(kind, level, task, time, number, sender, sequence, topic, partition, *rest)
 
 
-SORTED_BY = ("task", "time", "input", "sender", "sequence")
-"""Columns of shuffle rows by which the input of a task is sorted."""
+class Part(NamedTuple):
+    """Rows of one input of a task, in their order, by columns; or of one of its engines."""
 
-InputPage: TypeAlias = tuple[
-    list[int], list[int], list[int], list[int], list[bytes | None], list[bytes | None], list[bytes | None]
-]
-"""What a task needs of shuffle rows, by columns: task, kind, input, timestamp, key, value, headers."""
-INPUT_COLUMNS = ("task", "kind", "input", "timestamp", "key", "value", "headers")
+    input: int
+    timestamps: Sequence[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[bytes | None] | None = None
+    """None: no record has any."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+class TaskInput(NamedTuple):
+    """What a task takes at once: state that it has left behind, or records that are no older than those before."""
+
+    task: int
+    is_state: bool
+    parts: Sequence[Part]
+
 
 _pack_headers = msgspec.msgpack.Encoder().encode
 _unpack_headers = msgspec.msgpack.Decoder(tuple[tuple[str, bytes | None], ...]).decode

@@ -1,16 +1,14 @@
 """Task over bounded input: records in the order of their times, a commit per chunk, state in files of its own.
 
-Where chunks end makes no difference but to caches, which are flushed there: see ``headrace.batches.bounded_rows`` for
-the order of the rows that a task gets.
+Where chunks end makes no difference but to caches, which are flushed there; see ``headrace.batches.bounded_rows`` for
+the order of what a task gets.
 """
 
 from __future__ import annotations
 
 import shutil
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, groupby, repeat
-from operator import itemgetter
+from itertools import accumulate, count, repeat
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -22,9 +20,10 @@ from headrace.batches.bounded_rows import (
     FIRST_MS,
     ROUND_BITS,
     BoundedJob,
-    InputPage,
+    Part,
     RowKind,
     RowPage,
+    TaskInput,
     pack_headers,
     unpack_headers,
 )
@@ -65,19 +64,15 @@ class BoundedTask:
         changelogs = {store: topic for store, topic in self._place.changelogs.items() if store in layout.changelogs}
         self._changelogs = changelogs if job.logs_changes or job.logs_rows else {}
 
-    def take(self, page: InputPage) -> Iterator[list[RowPage]]:
-        """Takes rows that are next, and returns what the task has sent since, page by page and at each commit."""
-        state = bisect_right(page[1], RowKind.STATE) if page[1][0] == RowKind.STATE else 0
-        if state:
-            self._restore(_part(page, 0, state))
-        start, stop = state, len(page[0])
-        while start < stop:
-            end = min(stop, start + self._job.chunk_records - self._count)
-            yield self._process(_part(page, start, end))
-            self._count += end - start
-            start = end
-            if self._count == self._job.chunk_records:
-                yield self._committed()
+    def take(self, given: TaskInput) -> Iterator[list[RowPage]]:
+        """Takes what is next, and returns what the task has sent since; after a chunk it commits."""
+        if given.is_state:
+            self._restore(given.parts)
+            return
+        yield self._process(given.parts)
+        self._count += sum(map(len, given.parts))
+        if self._count >= self._job.chunk_records:
+            yield self._committed()
 
     def finish(self) -> Iterator[list[RowPage]]:
         """Processes the rest of the input; returns the outputs and, if wanted, the state."""
@@ -90,13 +85,12 @@ class BoundedTask:
         if self._job.logs_rows or self._job.keeps_state:
             yield from self._state(task)
 
-    def _restore(self, page: InputPage) -> None:
+    def _restore(self, parts: Sequence[Part]) -> None:
         """Takes over what the task has left behind in the round before."""
-        _, _, numbers, _, keys, values, _ = page
-        for number, group in groupby(zip(numbers, keys, values, strict=True), key=itemgetter(0)):
-            pairs = {key or b"": value for _, key, value in group}
-            if number < len(self._builders):
-                self._host.fill(self._builders[number], pairs)
+        for part in parts:
+            pairs = {key or b"": value for key, value in zip(part.keys, part.values, strict=True)}
+            if part.input < len(self._builders):
+                self._host.fill(self._builders[part.input], pairs)
             else:
                 self._kept_memory |= pairs
 
@@ -120,16 +114,21 @@ class BoundedTask:
                 self._task.add_partition(source, topic, partition)
         return self._task
 
-    def _process(self, page: InputPage) -> list[RowPage]:
+    def _process(self, parts: Sequence[Part]) -> list[RowPage]:
         task = self._opened()
         with collector_paused():
-            parts: list[list[Raw]] = [[] for _ in self._topics]
-            self._sort_into(parts, page)
-            for topic, raws in zip(self._topics, parts, strict=True):
-                if raws:
-                    task.add_records(topic, self._place.id.partition, raws)
+            for part in parts:
+                task.add_records(self._topics[part.input], self._place.id.partition, self._raws(part))
             task.process_all()
             return self._sent(task)
+
+    def _raws(self, part: Part) -> list[Raw]:
+        """Returns records with offsets that count those of their input."""
+        number, timestamps, keys, values, packed = part
+        headers = repeat(()) if packed is None else map(unpack_headers, packed)
+        first = self._offsets[number]
+        self._offsets[number] = first + len(part)
+        return list(zip(count(first), timestamps, keys, values, headers, strict=False))
 
     def _committed(self) -> list[RowPage]:
         """Commits what was processed: caches are flushed, and stores written."""
@@ -138,19 +137,6 @@ class BoundedTask:
         with collector_paused():
             task.commit()
             return self._taken(task)
-
-    def _sort_into(self, parts: list[list[Raw]], page: InputPage) -> None:
-        """Appends records to those of their inputs, with offsets that count them."""
-        _, _, numbers, times, keys, values, packed = page
-        headers = map(unpack_headers, packed) if any(packed) else repeat(())
-        offsets = self._offsets
-        if len(parts) == 1:
-            parts[0].extend(zip(range(offsets[0], offsets[0] + len(times)), times, keys, values, headers, strict=False))
-            offsets[0] += len(times)
-            return
-        for number, time_ms, key, value, each in zip(numbers, times, keys, values, headers, strict=False):
-            parts[number].append((offsets[number], time_ms, key, value, each))
-            offsets[number] += 1
 
     def _taken(self, task: Task) -> list[RowPage]:
         """Makes what was done final, and returns what was sent, and what versioned stores have changed.
@@ -260,39 +246,22 @@ def _pages(engine: OverlayEngine) -> Iterator[list[tuple[bytes, bytes]]]:
         yield page
 
 
-def _part(page: InputPage, start: int, stop: int) -> InputPage:
-    if start == 0 and stop == len(page[0]):
-        return page
-    tasks, kinds, numbers, times, keys, values, headers = (column[start:stop] for column in page)
-    return tasks, kinds, numbers, times, keys, values, headers  # type: ignore[return-value]  # each like its column
-
-
-def _by_task(page: InputPage) -> Iterator[tuple[int, InputPage]]:
-    """Returns the parts of a page by task; it is sorted."""
-    tasks, start = page[0], 0
-    while start < len(tasks):
-        stop = bisect_right(tasks, tasks[start], lo=start)
-        yield tasks[start], _part(page, start, stop)
-        start = stop
-
-
-def run_tasks(job: BoundedJob, pages: Iterable[InputPage], directory: Path) -> Iterator[list[RowPage]]:
-    """Runs the tasks whose rows come, one after the other; all rows of a task come together, sorted."""
+def run_tasks(job: BoundedJob, inputs: Iterable[TaskInput], directory: Path) -> Iterator[list[RowPage]]:
+    """Runs the tasks that get something, one after the other; all that is for a task comes together, in its order."""
     tables: Mapping[str, Any] | None = None
     task: BoundedTask | None = None
     current = -1
     try:
-        for page in pages:
-            for number, part in _by_task(page):
-                if task is None or number != current:
-                    if task is not None:
-                        yield from task.finish()
-                        task.close()
-                        task = None
-                    if tables is None:
-                        tables = global_stores(job)
-                    task, current = BoundedTask(job, number, directory, tables), number
-                yield from task.take(part)
+        for given in inputs:
+            if task is None or given.task != current:
+                if task is not None:
+                    yield from task.finish()
+                    task.close()
+                    task = None
+                if tables is None:
+                    tables = global_stores(job)
+                task, current = BoundedTask(job, given.task, directory, tables), given.task
+            yield from task.take(given)
         if task is not None:
             yield from task.finish()
     finally:

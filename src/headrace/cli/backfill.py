@@ -129,8 +129,8 @@ def backfill(common: CommonOptions, /, target: str, application_id: str | None, 
     try:
         # What it needs is optional.
         from headrace.backfill import backfill as run_backfill
-        from headrace.spark.input_rows import InputRows
-        from headrace.spark.session import open_session
+        from headrace.spark.bounded.input_rows import InputRows
+        from headrace.spark.bounded.session import open_session
     except ImportError as error:
         if (error.name or "").startswith("headrace"):
             raise

@@ -12,9 +12,8 @@
 | `daemon`, `worker_start`, `worker_garbage` | Python workers, and what they are forked from |
 | `class_archive`, `later_archive`, `prepare` | the archive that lets the JVM start fast |
 | `parallel_map` | parts of a change on executors |
-| `session`, `backfill_run`, `bounded_frames`, `input_rows`, `output_rows` | backfills over data frames |
 
-``dataframes`` is the data source for topics and tables.
+``bounded`` has backfills over data frames, ``dataframes`` the data source for topics and tables.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from headrace.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from headrace.backfill import Backfill, backfill
+    from headrace.spark.bounded.input_rows import InputRows
     from headrace.spark.dataframes.catalogue import tables
     from headrace.spark.dataframes.source import register
-    from headrace.spark.input_rows import InputRows
 
 __all__ = ["Backfill", "InputRows", "backfill", "register", "tables"]
 
 _HOMES = {
     "Backfill": "headrace.backfill",
-    "InputRows": "headrace.spark.input_rows",
+    "InputRows": "headrace.spark.bounded.input_rows",
     "backfill": "headrace.backfill",
     "register": "headrace.spark.dataframes.source",
     "tables": "headrace.spark.dataframes.catalogue",

@@ -20,10 +20,11 @@ from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow
 from headrace.batches.bounded_run import RESULTS, run_rounds
 from headrace.errors import ConfigError, StreamsError, TopologyError, describe_value
 from headrace.serdes import Serde
-from headrace.spark.bounded_frames import Frame, FrameShuffle, local_rows
+from headrace.spark.bounded.frames import Frame, FrameShuffle
+from headrace.spark.bounded.input_rows import InputRows
+from headrace.spark.bounded.output_rows import output_frame, sink_serdes
+from headrace.spark.bounded.row_pages import local_pages
 from headrace.spark.failures import reason
-from headrace.spark.input_rows import InputRows
-from headrace.spark.output_rows import output_frame, sink_serdes
 from headrace.spark.shipping import check_shippable
 from headrace.topics.log import TopicPartition
 
@@ -95,7 +96,7 @@ class BackfillRun:
 
     def _merge_frames(self, sent: list[Frame]) -> DataFrame:
         wanted = [int(kind) for kind in RESULTS]
-        return reduce(DataFrame.unionAll, [frame.rows for frame in sent]).filter(F.col("kind").isin(wanted))
+        return reduce(DataFrame.unionAll, [frame.pages for frame in sent]).filter(F.col("kind").isin(wanted))
 
     # Any: keys and values are the user's.
     def output(
@@ -109,7 +110,8 @@ class BackfillRun:
         """Returns results of some kinds, all of a task in the order in which it has made them."""
         chosen = self._results.filter(F.col("kind").isin([int(kind) for kind in kinds]))
         with _translate_errors():
-            yield from local_rows(chosen)
+            for page in local_pages(chosen):
+                yield from page.rows()
 
     def close(self) -> None:
         self._shuffle.close()

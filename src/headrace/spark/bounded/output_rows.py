@@ -19,7 +19,7 @@ from headrace.errors import ConfigError
 from headrace.runtime.serde_defaults import key_serde, reader, value_serde
 from headrace.serdes import Serde
 from headrace.serdes.json import JsonSerde
-from headrace.spark.bounded_frames import unpacked_page
+from headrace.spark.bounded.row_pages import unpacked_rows
 from headrace.spark.shipping import pack
 from headrace.topology.topology import Topology
 from headrace.windows import Windowed
@@ -66,7 +66,9 @@ def output_frame(
         "partition int, task int, sequence long"
     )
     stage = _OutputStage(topic, pack(tuple(_decoder(*each) for each in zip(serdes, types, strict=True))), types)
-    return chosen.select("data").mapInArrow(stage, result).withColumn("timestamp", F.timestamp_millis("timestamp"))
+    return (
+        chosen.select("task", "data").mapInArrow(stage, result).withColumn("timestamp", F.timestamp_millis("timestamp"))
+    )
 
 
 def _struct(schema: str) -> StructType:
@@ -98,17 +100,16 @@ class _OutputStage:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         serdes = cloudpickle.loads(self._serdes)
         for batch in batches:
-            for data in batch.column("data"):
-                for rows in unpacked_page(data.as_buffer()):
-                    yield self._records(rows, serdes)
+            for task, data in zip(*batch.columns, strict=True):
+                yield self._records(task, unpacked_rows(data.as_buffer()), serdes)
 
-    def _records(self, rows: pa.RecordBatch, serdes: Sequence[Serde[Any] | None]) -> pa.RecordBatch:
+    def _records(self, task: pa.Scalar, rows: pa.RecordBatch, serdes: Sequence[Serde[Any] | None]) -> pa.RecordBatch:
         read = [
             self._read(rows.column(name), serde, kind, is_key=name == "key")
             for name, serde, kind in zip(("key", "value"), serdes, self._types, strict=True)
         ]
         headers = pa.array([_header_rows(each) for each in rows.column("headers").to_pylist()], _ARROW_HEADERS)
-        rest = [rows.column(name) for name in ("partition", "task", "sequence")]
+        rest = [rows.column("partition"), pa.repeat(task, len(rows)), rows.column("sequence")]
         return pa.RecordBatch.from_arrays([*read, rows.column("timestamp"), headers, *rest], names=_COLUMNS)
 
     def _read(self, column: pa.Array, serde: Serde[Any] | None, kind: DataType, *, is_key: bool) -> pa.Array:

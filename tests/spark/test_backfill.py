@@ -97,7 +97,7 @@ def test_a_random_program_gives_what_the_driver_gives(spark: SparkSession) -> No
 def test_only_columns_that_are_given_go_to_python(spark: SparkSession) -> None:
     """Spark walks through the whole batch with every row of a list that is null."""
     from headrace.spark import InputRows
-    from headrace.spark.input_rows import record_columns
+    from headrace.spark.bounded.input_rows import record_columns
 
     plain = spark.createDataFrame([(b"v", 1)], "value binary, timestamp long")
     assert record_columns("words", InputRows(rows=plain))[0].columns == ["time", "order", "column0"]
