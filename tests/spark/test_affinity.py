@@ -78,6 +78,22 @@ def test_work_is_done_where_its_key_is_known(server: Start) -> None:
     assert hand_over(there.address, "slot 1", large) == large[::-1]
 
 
+def test_what_is_to_be_done_afterwards_does_not_hold_the_answer_up(directory: Path) -> None:
+    answered, done = threading.Event(), threading.Event()
+
+    def clean() -> None:
+        assert answered.wait(30)
+        done.set()
+
+    server = WorkServer(directory, lambda key, work: work, threading.Lock(), afterwards=clean)
+    try:
+        assert hand_over(server.address, "slot 1", b"abc") == b"abc"
+        answered.set()
+        assert done.wait(30)
+    finally:
+        server.close()
+
+
 def test_bytes_are_passed_on_as_they_are(server: Start) -> None:
     class Trap:
         def __reduce__(self) -> tuple[object, tuple[str]]:

@@ -22,6 +22,7 @@ class Knot:
 def _sight() -> Iterator[None]:
     yield
     gc.unfreeze()
+    gc.enable()
 
 
 @pytest.fixture
@@ -50,6 +51,34 @@ def test_soon_after_a_collection_there_is_another_one_only_if_there_is_much_that
     garbage.collect()
     assert gone() is None
     assert kept
+
+
+@pytest.mark.usefixtures("_by_hand")
+def test_where_there_is_next_to_nothing_it_waits_for_more_until_there_was_something() -> None:
+    garbage = WorkerGarbage(lambda: 0.0)
+    garbage.collect()
+    kept = [[[number] for number in range(600_000)]]
+    assert garbage.collect() == 0
+    kept.append([[number] for number in range(600_000)])
+    gone = weakref.ref(Knot())
+    garbage.collect()
+    assert gone() is not None
+    knots = [Knot() for _ in range(600_000)]
+    del knots
+    assert garbage.collect() > 600_000
+    gone = weakref.ref(Knot())
+    kept.append([[number] for number in range(600_000)])
+    garbage.collect()
+    assert gone() is None
+
+
+def test_collector_that_spark_has_switched_on_is_off_again() -> None:
+    assert gc.isenabled()
+    try:
+        WorkerGarbage().collect()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_what_lives_on_is_out_of_sight() -> None:

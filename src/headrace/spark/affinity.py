@@ -86,7 +86,7 @@ class WorkServer:
     ``run`` is called with a key and the work, in a thread of this server, with ``busy`` held; its result is the answer.
     It raises WorkFailedError with a failure that the asker understands. ``knows`` says whether work of a key is taken.
     ``on_refused`` is called with the key of work that is refused because of other work and asked for the last time,
-    before the asker is told.
+    before the asker is told. ``afterwards`` is called when an asker has the answer.
     """
 
     def __init__(
@@ -97,10 +97,12 @@ class WorkServer:
         *,
         knows: Callable[[str], bool] = lambda key: True,
         on_refused: Callable[[str], None] = lambda key: None,
+        afterwards: Callable[[], object] = lambda: None,
     ) -> None:
         self._run = run
         self._knows = knows
         self._on_refused = on_refused
+        self._afterwards = afterwards
         self._busy = busy
         self._asker = threading.local()
         self._listening, path = _listen(directory)
@@ -158,6 +160,7 @@ class WorkServer:
                 _send(asker, kind, answer)
             except (OSError, ValueError) as error:
                 logger.debug("work was not handed over: %s", error)
+        self._afterwards()
 
     def _run_work(self, asker: socket.socket, key: str) -> tuple[_Kind, bytes]:
         if not self._knows(key):

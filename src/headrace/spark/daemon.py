@@ -14,7 +14,7 @@ import pyspark.worker
 
 import headrace.spark.level
 import headrace.topics.embedded  # noqa: F401 - the same
-from headrace.spark.worker_garbage import WorkerGarbage
+from headrace.spark.worker_garbage import GARBAGE
 
 if __name__ == "__main__":
     # Workers share these pages as long as no collector writes to them.
@@ -23,5 +23,5 @@ if __name__ == "__main__":
     # A worker of Spark's collects garbage after every task, and asks this module for it. By itself the collector would
     # walk through all that is new as soon as a micro-batch is over.
     gc.disable()
-    setattr(pyspark.daemon, "gc", WorkerGarbage())  # noqa: B010 - to mypy it is a module
+    setattr(pyspark.daemon, "gc", GARBAGE)  # noqa: B010 - to mypy it is a module
     pyspark.daemon.manager()

@@ -30,6 +30,7 @@ from headrace.batches.task_runner import TaskRunner, has_work
 from headrace.spark.affinity import WorkFailedError, WorkServer, hand_over, read_note, work_directory, write_note
 from headrace.spark.failures import Failure
 from headrace.spark.jobs import Sent
+from headrace.spark.worker_garbage import GARBAGE
 from headrace.spark.worker_start import executor_location, prepare_worker
 from headrace.topics.journal import EdgeBlob
 
@@ -197,7 +198,13 @@ class Worker:
         self._opened: dict[str, int | None] = {}
         """Keys of work that is done here; with the slot, if it is the slot's own."""
         self._server = WorkServer(
-            directory, self._do_for_other, self._busy, knows=self._opened.__contains__, on_refused=self._make_way
+            directory,
+            self._do_for_other,
+            self._busy,
+            knows=self._opened.__contains__,
+            on_refused=self._make_way,
+            # Spark, which has given the work to another process, asks for that one's only.
+            afterwards=GARBAGE.collect,
         )
 
     @property
