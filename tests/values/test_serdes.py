@@ -3,11 +3,13 @@
 import math
 import pickle
 import struct
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, NewType, TypedDict
 from uuid import UUID
 
@@ -587,3 +589,20 @@ def test_other_types_have_none() -> None:
 def test_unknown_encoding_is_refused() -> None:
     with pytest.raises(ConfigError, match="encoding 'utf-9' is unknown"):
         Serdes.string("utf-9")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is found in /proc")
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_json_that_is_kept_takes_the_memory_it_needs(*, is_fast: bool) -> None:
+    serde = Serdes.json()
+    write = serde.fast_serializer(is_key=False) if is_fast else serde.serializer("t", is_key=False)
+    assert write is not None
+    before = _own_memory()
+    kept = [write({"id": number, "region": number % 7}) for number in range(100_000)]
+    # A hundred bytes each; pieces of the encoder's buffers would be kilobytes.
+    assert (_own_memory() - before) / len(kept) < 1_000
+
+
+def _own_memory() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))

@@ -19,6 +19,10 @@ T = TypeVar("T")
 
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 _dumps = orjson.dumps
+# What orjson returns is cut from a piece of a kilobyte. If many are kept, the allocator looks through the leftovers of
+# all of them for each next piece: 1.8 µs a value. A copy that is no larger than it must be costs 0.1 µs.
+_copy = b"".join
+_NOTHING = b""
 # NaN and infinity are written as null. Two of its letters are looked for first: finding one byte is much cheaper.
 _L, _U = b"lu"
 
@@ -49,7 +53,7 @@ come back as it was; ...
 
         def serialize(value: Any) -> bytes:
             try:
-                data = dumps(value, None, options)
+                data = _copy((dumps(value, None, options), _NOTHING))
             except TypeError as error:
                 raise _unwritable(where, value, str(error)) from None
             may_hide_nan = _L in data and _U in data and data.find(b"null") >= 0
@@ -167,7 +171,7 @@ def _encoder(is_key: bool) -> msgspec.json.Encoder:  # noqa: FBT001 - cached by 
 
 
 def _write(value: Any) -> bytes:
-    data = _dumps(value, None, _OPTIONS)
+    data = _copy((_dumps(value, None, _OPTIONS), _NOTHING))
     if (_L in data and _U in data and data.find(b"null") >= 0) or type(value) is not dict:
         strange = find_strange(value)
         if strange is not None:

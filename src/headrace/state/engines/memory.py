@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import filterfalse
 from typing import ClassVar, Generic, Literal, NoReturn, TypeVar
 
 from sortedcontainers import SortedList
@@ -33,7 +34,8 @@ class SortedRows(Generic[V]):
     def put_all(self, rows: Mapping[bytes, V]) -> None:
         """Sets many values at once, without a step of Python for each."""
         if self._ordered is not None:
-            self._unordered |= rows.keys() - self.values.keys()
+            # A difference of two dicts would walk through all of the second one.
+            self._unordered.update(filterfalse(self.values.__contains__, rows))
             if len(self._unordered) > len(self._ordered):
                 # Nobody has asked for long; sorting all of them anew costs no more.
                 self._give_up_order()
