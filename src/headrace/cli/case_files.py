@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import click
 
 from headrace.cli.formats import FormatName
 from headrace.errors import StreamsError, did_you_mean
@@ -58,6 +60,19 @@ class CaseFile:
             topics,
             tuple(_cases(top["cases"], where)),
         )
+
+
+def case_paths(paths: Iterable[Path], is_cases: Callable[[Path], bool], what: str) -> Iterator[Path]:
+    """Returns the files of cases among given paths: files as they are, and those that lie in directories."""
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        found = [each for each in sorted(path.rglob("*.json")) if is_cases(each)]
+        if not found:
+            message = f"there are no cases in '{path}': no file of JSON with {what}, and cases"
+            raise click.ClickException(message)
+        yield from found
 
 
 def is_case_file(path: Path) -> bool:

@@ -14,7 +14,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from headrace.app.engine import spark_engine
-from headrace.cli.case_files import CaseFile, is_case_file
+from headrace.cli.case_files import CaseFile, case_paths, is_case_file
 from headrace.cli.cases import Outcome, run_file
 from headrace.cli.common_options import common_options
 from headrace.cli.engine_log import EngineLog
@@ -58,7 +58,7 @@ def test(context: click.Context, paths: tuple[Path, ...], engine: str, *, verbos
     record: seconds for the start, then tenths of a second per record of the longest case. Caches are off there unless
     the config sets them, because a cache makes one update of all those of a row in a micro-batch.
     """
-    files = [CaseFile.read(path) for path in _files(paths)]
+    files = [CaseFile.read(path) for path in case_paths(paths, is_case_file, "a topology")]
     tell_outcomes(context, _run(files, engine), verbose=verbose, as_json=as_json)
 
 
@@ -91,15 +91,3 @@ def _spinner(log: EngineLog) -> Iterator[None]:
 
     with Live(console=Console(stderr=True), get_renderable=render, transient=True, refresh_per_second=8):
         yield
-
-
-def _files(paths: tuple[Path, ...]) -> Iterator[Path]:
-    for path in paths:
-        if not path.is_dir():
-            yield path
-            continue
-        found = [each for each in sorted(path.rglob("*.json")) if is_case_file(each)]
-        if not found:
-            message = f"there are no cases in '{path}': no file of JSON with a topology and cases"
-            raise click.ClickException(message)
-        yield from found

@@ -15,6 +15,7 @@ from headrace.errors import DeserializationError, SerializationError
 from headrace.record import Change
 from headrace.serdes import BaseSerde, Serde
 from headrace.serdes.base import resolved
+from headrace.serdes.zigzag import read_zigzag, zigzag
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -104,7 +105,7 @@ class ChangeSerde(BaseSerde[Change], Generic[T]):
             new_bytes = write(new)
             if old is None:
                 return new_bytes + b"\x01"
-            return b"".join((_varint(len(new_bytes)), new_bytes, write(old), b"\x02"))
+            return b"".join((zigzag(len(new_bytes)), new_bytes, write(old), b"\x02"))
 
         return serialize
 
@@ -124,7 +125,7 @@ class ChangeSerde(BaseSerde[Change], Generic[T]):
             if flag == 1:
                 return Change(read(data[:end]), None, latest)
             if flag == 2:
-                length, start = _read_varint(data)
+                length, start = read_zigzag(data)
                 middle = start + length
                 return Change(read(data[start:middle]), read(data[middle:end]), latest)
             message = f"topic '{topic}': not a change of a table, its last byte is {flag}; expected 0 to 5"
@@ -241,25 +242,3 @@ def _given(inner: Serde[T] | None, serde: object) -> Serde[T]:
         message = f"{type(serde).__name__} has no serde inside; call resolve(default) before its first use"
         raise SerializationError(message)
     return inner
-
-
-def _varint(value: int) -> bytes:
-    # Kafka's lengths are zigzag numbers: twice the value.
-    value <<= 1
-    parts = bytearray()
-    while value > 0x7F:
-        parts.append(value & 0x7F | 0x80)
-        value >>= 7
-    parts.append(value)
-    return bytes(parts)
-
-
-def _read_varint(data: bytes) -> tuple[int, int]:
-    value = shift = position = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value >> 1, position
-        shift += 7

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from headrace.cli.case_files import case_paths
 from headrace.cli.common_options import common_options
 from headrace.cli.outcomes import tell_outcomes
 from headrace.cli.printing import json_option
@@ -51,18 +51,6 @@ def test(context: click.Context, paths: tuple[Path, ...], *, verbose: bool, as_j
         from headrace.cli.sql.cases import run_sql_file
     except ImportError as error:
         raise missing(error) from error
-    files = [SqlCaseFile.read(path) for path in _files(paths)]
+    files = [SqlCaseFile.read(path) for path in case_paths(paths, is_sql_case_file, "statements or a script")]
     found = ((file.path, outcome) for file in files for outcome in run_sql_file(file))
     tell_outcomes(context, found, verbose=verbose, as_json=as_json)
-
-
-def _files(paths: tuple[Path, ...]) -> Iterator[Path]:
-    for path in paths:
-        if not path.is_dir():
-            yield path
-            continue
-        found = [each for each in sorted(path.rglob("*.json")) if is_sql_case_file(each)]
-        if not found:
-            message = f"there are no cases in '{path}': no file of JSON with statements or a script, and cases"
-            raise click.ClickException(message)
-        yield from found

@@ -16,7 +16,7 @@ from headrace.sql.formats.avro_writing import value_maker
 from headrace.sql.formats.coercion import row_maker
 from headrace.sql.formats.format import Format, FormatOptions, ReadRow, Row, Target, WriteRow, check_map_keys
 from headrace.sql.formats.json import is_wrapped
-from headrace.sql.formats.registered import check_installed, columns_of_type, registry_of, schema_errors, written_schema
+from headrace.sql.formats.registered import check_installed, inferred_columns, registry_of, written_schema
 from headrace.sql.types.schema import Column, Namespace
 
 # SQL counts days and milliseconds itself: fastavro must not make dates and times of them.
@@ -69,10 +69,7 @@ class AvroFormat(Format):
         return write_row
 
     def infer(self, schema: Schema, options: FormatOptions, namespace: Namespace) -> tuple[Column, ...]:
-        wrapped = namespace is not Namespace.KEY and options.wrapped
-        with schema_errors(self):
-            type = type_of(schema.text, keep_case=options.schema_id is not None)
-            return columns_of_type(type, namespace, wrapped=wrapped)
+        return inferred_columns(self, schema, options, namespace, type_of)
 
     def schema_of(self, columns: tuple[Column, ...], options: FormatOptions, namespace: Namespace) -> Schema | None:
         name = options.schema_full_name or DEFAULT_NAME

@@ -12,7 +12,7 @@ from headrace.sql.formats.json import is_wrapped
 from headrace.sql.formats.json_reading import row_reader
 from headrace.sql.formats.json_schemas import properties_of, row_schema, type_of, value_schema
 from headrace.sql.formats.json_writing import row_writer
-from headrace.sql.formats.registered import columns_of_type, registry_of, schema_errors, written_schema
+from headrace.sql.formats.registered import inferred_columns, registry_of, written_schema
 from headrace.sql.types import STRING
 from headrace.sql.types.schema import Column, Namespace
 
@@ -53,10 +53,7 @@ class JsonSchemaFormat(Format):
         return write_row
 
     def infer(self, schema: Schema, options: FormatOptions, namespace: Namespace) -> tuple[Column, ...]:
-        wrapped = namespace is not Namespace.KEY and options.wrapped
-        with schema_errors(self):
-            type = type_of(schema.text, keep_case=options.schema_id is not None)
-            return columns_of_type(type, namespace, wrapped=wrapped)
+        return inferred_columns(self, schema, options, namespace, type_of)
 
     def schema_of(self, columns: tuple[Column, ...], options: FormatOptions, namespace: Namespace) -> Schema | None:
         if namespace is Namespace.KEY:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from headrace.serdes.registry.registry import Schema, SchemaRegistry
 from headrace.serdes.registry.wire import SIZE, header, schema_id_of
+from headrace.serdes.zigzag import read_zigzag, zigzag
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats.coercion import row_maker
 from headrace.sql.formats.format import (
@@ -147,25 +148,14 @@ def _parser(registry: SchemaRegistry, id: int, indexes: tuple[int, ...]) -> Call
 
 def _read_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
     """Returns the way to the message among the messages of its file, and where it begins."""
-    count, start = _read_number(data, SIZE)
+    count, start = read_zigzag(data, SIZE)
     if count == 0:
         return (0,), start
     indexes = []
     for _ in range(count):
-        index, start = _read_number(data, start)
+        index, start = read_zigzag(data, start)
         indexes.append(index)
     return tuple(indexes), start
-
-
-def _read_number(data: bytes, start: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = data[start]
-        start += 1
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), start
 
 
 def _written_indexes(message: Any) -> bytes:
@@ -177,14 +167,4 @@ def _written_indexes(message: Any) -> bytes:
         message = outer
     if indexes == [0]:
         return b"\0"
-    return b"".join(map(_written_number, (len(indexes), *indexes)))
-
-
-def _written_number(number: int) -> bytes:
-    number <<= 1
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
+    return b"".join(map(zigzag, (len(indexes), *indexes)))

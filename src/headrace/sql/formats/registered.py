@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Protocol
 
 from headrace.errors import ConfigError
 from headrace.serdes.registry.registry import Schema, SchemaRegistry, subject_of
@@ -45,9 +46,19 @@ def written_schema(
     return registry.register(subject_of(target.topic, is_key=target.is_key), schema), schema
 
 
-def columns_of_type(type: SqlType, namespace: Namespace, *, wrapped: bool) -> tuple[Column, ...]:
-    """Returns the columns that a registered schema describes, if that is its type in SQL."""
-    if not wrapped:
+class TypeOf(Protocol):
+    """Reads the text of a schema as a type of SQL, with names in upper case unless they are to be kept."""
+
+    def __call__(self, text: str, *, keep_case: bool) -> SqlType: ...
+
+
+def inferred_columns(
+    format: Format, schema: Schema, options: FormatOptions, namespace: Namespace, type_of: TypeOf
+) -> tuple[Column, ...]:
+    """Returns the columns that a registered schema describes."""
+    with schema_errors(format):
+        type = type_of(schema.text, keep_case=options.schema_id is not None)
+    if namespace is Namespace.KEY or not options.wrapped:
         return (Column("ROWKEY" if namespace is Namespace.KEY else "ROWVAL", type, namespace),)
     if not isinstance(type, SqlStruct):
         message = (

@@ -10,33 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from headrace.sql.types import (
-    ARRAY,
-    BIGINT,
-    BOOLEAN,
-    BYTES,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    MAP,
-    STRING,
-    TIME,
-    TIMESTAMP,
-    SqlType,
-)
+from headrace.sql.types import ARRAY, INTEGER, MAP, PLAIN_TYPES, STRING, SqlType
 
-_PLAIN: dict[str, SqlType] = {
-    "BOOLEAN": BOOLEAN,
-    "INT": INTEGER,
-    "INTEGER": INTEGER,
-    "BIGINT": BIGINT,
-    "DOUBLE": DOUBLE,
-    "STRING": STRING,
-    "BYTES": BYTES,
-    "DATE": DATE,
-    "TIME": TIME,
-    "TIMESTAMP": TIMESTAMP,
-}
 _TOKEN = re.compile(r"\s*(=>|\.\.\.|\w+|[(),<>])")
 
 
@@ -248,8 +223,8 @@ class _Reader:
             second = self.accepted()
             self.take(">")
             return MapOf(first, second)
-        if word in _PLAIN:
-            return Exactly(_PLAIN[word])
+        if word in PLAIN_TYPES:
+            return Exactly(PLAIN_TYPES[word])
         named: dict[str, Accepted] = {
             "DECIMAL": AnyDecimal(),
             "STRUCT": AnyStruct(),

@@ -8,37 +8,7 @@ from headrace.sql.errors import SqlError, SqlParseError
 from headrace.sql.syntax.dialect import Kind, tokenize
 from headrace.sql.syntax.nodes import TypeName
 from headrace.sql.syntax.token_reader import Reader
-from headrace.sql.types import (
-    ARRAY,
-    BIGINT,
-    BOOLEAN,
-    BYTES,
-    DATE,
-    DECIMAL,
-    DOUBLE,
-    INTEGER,
-    MAP,
-    STRING,
-    STRUCT,
-    TIME,
-    TIMESTAMP,
-    SqlType,
-    StructField,
-)
-
-_PLAIN: dict[str, SqlType] = {
-    "BOOLEAN": BOOLEAN,
-    "INT": INTEGER,
-    "INTEGER": INTEGER,
-    "BIGINT": BIGINT,
-    "DOUBLE": DOUBLE,
-    "STRING": STRING,
-    "VARCHAR": STRING,
-    "BYTES": BYTES,
-    "DATE": DATE,
-    "TIME": TIME,
-    "TIMESTAMP": TIMESTAMP,
-}
+from headrace.sql.types import ARRAY, DECIMAL, MAP, PLAIN_TYPES, STRUCT, SqlType, StructField
 
 
 class _Unresolved(Exception):
@@ -103,7 +73,7 @@ def _simple(reader: Reader, types: Mapping[str, SqlType] | None) -> SqlType | No
     name = reader.name()
     if reader.accept("("):
         reader.listed(lambda: _parameter(reader), close=")")
-    plain = None if quoted else _PLAIN.get(name)
+    plain = None if quoted else PLAIN_TYPES.get(name)
     if plain is not None:
         return plain
     if types is None:

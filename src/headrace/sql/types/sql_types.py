@@ -24,6 +24,7 @@ a value, and no calendar limits it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -69,6 +70,21 @@ BYTES = SqlType(SqlBaseType.BYTES)
 TIME = SqlType(SqlBaseType.TIME)
 DATE = SqlType(SqlBaseType.DATE)
 TIMESTAMP = SqlType(SqlBaseType.TIMESTAMP)
+
+PLAIN_TYPES: Mapping[str, SqlType] = {
+    "BOOLEAN": BOOLEAN,
+    "INT": INTEGER,
+    "INTEGER": INTEGER,
+    "BIGINT": BIGINT,
+    "DOUBLE": DOUBLE,
+    "STRING": STRING,
+    "VARCHAR": STRING,
+    "BYTES": BYTES,
+    "DATE": DATE,
+    "TIME": TIME,
+    "TIMESTAMP": TIMESTAMP,
+}
+"""The types without parameters, under all their names."""
 
 
 @dataclass(frozen=True, slots=True)
