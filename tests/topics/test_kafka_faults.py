@@ -5,20 +5,26 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("confluent_kafka")
 
+from headrace import Produced, Serdes, Streams, StreamsBuilder, StreamsConfig
+from headrace.app.engine import local_engine
 from headrace.devtools.kafka_broker import start_broker, stop_broker
+from headrace.handlers import StreamThreadExceptionResponse
 from headrace.topics.journal import Receipt
 from headrace.topics.kafka import KafkaLog
+from tests.batches.failed_batch import expected, results, write
 from tests.topics.journals import outputs, run_batch, task_record, values
 
 pytestmark = pytest.mark.kafka
 
 TASKS = ("0_0", "1_0")
+AWAY_S = 12.0
 
 # Runs a task of batch 0 up to some point, and waits there to be killed, or to be told to go on.
 TASK = """
@@ -190,3 +196,55 @@ def test_log_goes_on_when_its_broker_was_restarted(tmp_path: Path) -> None:
             assert values(log, "out") == ["before", "after", "later"]
     finally:
         stop_broker(tmp_path)
+
+
+def test_application_goes_on_when_its_broker_was_away_while_records_were_between_levels(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "kafka"
+    broker = start_broker(directory)
+    back = threading.Timer(AWAY_S, start_broker, [directory], {"port": int(broker.address.rpartition(":")[2])})
+    failures: list[BaseException] = []
+    stopped = threading.Event()
+
+    def end_the_broker(_key: object, _value: object) -> None:
+        if not stopped.is_set():
+            stopped.set()
+            stop_broker(directory)
+            back.start()
+
+    def fail(error: BaseException) -> StreamThreadExceptionResponse:
+        failures.append(error)
+        return StreamThreadExceptionResponse.SHUTDOWN_CLIENT
+
+    builder = StreamsBuilder()
+    grouped = builder.stream("in").group_by(lambda _key, value: value["user"])
+    # What is counted has come from the first level, which has committed.
+    grouped.count().to_stream().peek(end_the_broker).to("out", Produced(value_serde=Serdes.json()))
+    config = StreamsConfig(
+        application_id="app",
+        state_dir=tmp_path / "state",
+        bootstrap_servers=broker.address,
+        statestore_cache_max_bytes=0,
+    )
+    try:
+        with KafkaLog(broker.address) as log:
+            log.create_topic("in", partitions=2)
+            log.create_topic("out", partitions=2)
+            write(log, range(20))
+            app = Streams(builder.build(), config, log=log, engine=local_engine)
+            app.set_uncaught_exception_handler(fail)
+            with caplog.at_level("WARNING", logger="headrace"):
+                app.start(until_end=True)
+                app.wait(timedelta(seconds=60))
+            back.join()
+            assert sorted(results(log)) == expected(20)
+            assert failures == []
+            # Only the client complains, which finds nobody.
+            errors = [told for told in caplog.records if told.levelname == "ERROR"]
+            assert [told for told in errors if told.name != "headrace.kafka"] == []
+    finally:
+        back.cancel()
+        if back.is_alive():
+            back.join()
+        stop_broker(directory)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import pickle
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from secrets import token_hex
 from typing import Any
 
@@ -16,11 +17,13 @@ import pytest
 
 pytest.importorskip("confluent_kafka")
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
 
 from headrace.errors import BatchError, FencedError, LogError, RetriableError, TopicError
 from headrace.topics.journal import EdgeBlob, TaskRecord, TaskStatus
 from headrace.topics.kafka import KafkaLog, administration, journal_maintenance, task_transaction
+from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.history import BATCH, PLAN, RESET, Batch, Plan, entry_key
 from headrace.topics.kafka.journal import KafkaJournal, _encode
@@ -337,6 +340,26 @@ def test_drivers_refuse_to_start_until_a_reset_is_finished(kafka: KafkaLog, othe
     assert kafka.open_journal("app", TASKS).state.batch_id == -1
 
 
+def test_reset_that_ends_does_not_hide_one_that_was_announced_meanwhile(
+    kafka: KafkaLog, other: KafkaLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 10: that one may still be emptying topics, which no driver may use."""
+    run_batch(kafka, kafka.open_journal("app", TASKS), 0)
+    truncate = Administration.truncate
+
+    def announce_and_truncate(self: Administration, topics: Iterable[str]) -> None:
+        other.append(BATCHES[0], [(0, 1, RESET, b"", ())])
+        truncate(self, topics)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Administration, "truncate", announce_and_truncate)
+        kafka.reset_application("app")
+    with pytest.raises(BatchError, match="a reset was begun"):
+        kafka.open_journal("app", TASKS)
+    other.reset_application("app")
+    assert kafka.open_journal("app", TASKS).state.batch_id == -1
+
+
 def test_takeover_that_comes_after_a_reset_was_begun_does_not_stop_it(kafka: KafkaLog, other: KafkaLog) -> None:
     run_batch(kafka, kafka.open_journal("app", TASKS), 0)
     begun = kafka.append(BATCHES[0], [(0, 1, RESET, b"", ())])[0][0]
@@ -465,6 +488,20 @@ def test_offsets_of_the_group_follow_for_tools_and_decide_nothing(
     # Brokers forget them after a week in which nobody has committed.
     kafka._clients.admin.delete_consumer_groups(["app"])["app"].result()
     assert other.positions("app") == committed
+
+
+def test_positions_to_begin_at_outlive_the_group_although_no_batch_was_recorded(
+    kafka: KafkaLog, other: KafkaLog
+) -> None:
+    kafka.create_topic("in")
+    # What tools have committed for the group decides nothing either.
+    with closing(Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "app"})) as consumer:
+        consumer.commit(offsets=[KafkaTopicPartition("in", 0, 3)], asynchronous=False)
+    kafka.begin_at("app", {("in", 0): 5})
+    kafka._clients.admin.delete_consumer_groups(["app"])["app"].result()
+    assert other.positions("app") == {("in", 0): 5}
+    state = other.open_journal("app", TASKS).state
+    assert (state.batch_id, state.positions) == (-1, {("in", 0): 5})
 
 
 def test_application_that_another_process_has_reset_has_no_batch(kafka: KafkaLog, other: KafkaLog) -> None:

@@ -47,8 +47,9 @@ def reset_application(
     administration.truncate([*own, *internal_topics])
     # A driver that did not know yet may have committed offsets once more.
     _delete_group(clients, application)
-    done = _append(appender, batches, entry_key(RESET_DONE, begun))
-    administration.delete_records({(batches, 0): done})
+    _append(appender, batches, entry_key(RESET_DONE, begun))
+    # Not what has come since: another reset may have been announced, and drivers have to find it.
+    administration.delete_records({(batches, 0): begun})
 
 
 def _append(appender: Appender, topic: str, key: bytes, tasks: Iterable[str] = ()) -> int:
