@@ -123,7 +123,8 @@ def test_session_of_the_page_prints_what_it_says(page: str, tmp_path: Path) -> N
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=tmp_path,
-        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+        # A session says what pytest prints, without anybody's options for it.
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTEST_ADDOPTS": ""},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -14,6 +14,7 @@ import pytest
 from headrace import EmbeddedLog, Streams, StreamsBuilder, StreamsConfig
 from headrace.app.engine import local_engine
 from headrace.batches import application_run
+from headrace.batches.executor import LocalExecutor
 from headrace.batches.plan import Plan, Range
 from headrace.batches.reports import BatchReport, Outcome, TaskReport
 from headrace.errors import (
@@ -24,6 +25,7 @@ from headrace.errors import (
     RetriableError,
 )
 from headrace.handlers import StreamThreadExceptionResponse
+from headrace.runtime.task_clock import task_clock_ms
 from headrace.topics.embedded.journal import EmbeddedJournal
 from headrace.topics.journal import JournalState
 from tests.app.kit import SOON
@@ -165,6 +167,44 @@ def test_a_plan_is_recorded_once_however_often_it_is_run(tmp_path: Path, begun: 
     driver.application_run._retry_at = 0.0
     assert driver.plan_work() == plan
     assert begun.recorded == [0]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_plan_that_is_carried_out_again_later_goes_by_its_own_clock(
+    tmp_path: Path, begun: BegunLog, *, restarted: bool
+) -> None:
+    seen: list[tuple[int, int]] = []
+    away: list[RetriableError] = []
+
+    def stamp(value: int) -> int:
+        seen.append((value, task_clock_ms()))
+        return task_clock_ms()
+
+    def be_away_once() -> None:
+        if seen and not away:
+            away.append(RetriableError("the broker is away"))
+            raise away[0]
+
+    def build(builder: StreamsBuilder) -> None:
+        builder.stream("in").map_values(stamp).to("out")
+
+    bench = Bench(tmp_path, build, {"in": 1, "out": 1}, log=begun)
+    bench.write("in", ("a", 1, 10))
+    driver = bench.driver(executor=LocalExecutor(check=be_away_once))
+    plan = driver.plan_work()
+    assert plan is not None
+    assert driver.application_run.commit(plan, driver.execute(plan)) is None
+    assert bench.read("out") == []
+    bench.clock_ms = 9_000
+    if restarted:
+        driver.kill()
+        begun.begun = plan.pack()
+        driver = bench.driver("another")
+    driver.application_run._retry_at = 0.0
+    bench.write("in", ("a", 2, 20))
+    driver.run()
+    assert seen == [(1, 1_000), (1, 1_000), (2, 9_000)]
+    assert bench.read("out") == [("a", 1_000), ("a", 9_000)]
 
 
 def test_a_failure_that_may_pass_is_tried_again_until_the_time_is_over(

@@ -257,9 +257,10 @@ def test_a_source_says_where_it_starts(log: EmbeddedLog, reset: str | timedelta 
     assert app.next() == ({} if start is None else {"in-0": (start, 10)})
 
 
-def test_the_configuration_says_where_sources_start(log: EmbeddedLog) -> None:
+@pytest.mark.parametrize("name", ["consumer.auto.offset.reset", "auto.offset.reset"])
+def test_the_configuration_says_where_sources_start(log: EmbeddedLog, name: str) -> None:
     log.append("in", records(range(10)))
-    app = Planned(log, copy("in"), **{"consumer.auto.offset.reset": "latest"})
+    app = Planned(log, copy("in"), **{name: "latest"})
     assert app.next() == {}
 
 

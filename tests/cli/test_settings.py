@@ -2,14 +2,30 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from headrace import Serdes, StreamsConfig
 from headrace.cli.settings import read_settings
+from headrace.handlers import Response
+from headrace.serdes import StringSerde
+from headrace.timestamps import ConsumedRecord
 
 WANTED = {"application.id": "orders", "commit.interval.ms": 200, "spark.master": "local[2,4]"}
+
+
+def skip(_context: Any, _error: Any) -> Response:
+    return Response.resume()
+
+
+def sent_at(record: ConsumedRecord, _partition_time_ms: int) -> int:
+    return int(record.value["sent_at"])
+
+
+class OwnSerde(StringSerde):
+    pass
 
 
 @pytest.mark.parametrize(
@@ -70,3 +86,21 @@ def test_environment_goes_before_the_file_and_the_command_line_before_both(
 def test_options_of_the_command_are_no_settings_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_STATE_DIR", "elsewhere")
     assert read_settings(None, ()) == {}
+
+
+def test_a_file_names_handlers_serdes_and_extractors_by_module_and_name(tmp_path: Path) -> None:
+    path = tmp_path / "a.properties"
+    path.write_text(
+        f"deserialization.exception.handler={__name__}:skip\n"
+        f"default.value.serde = {__name__}:OwnSerde\n"
+        f"default.timestamp.extractor: {__name__}:sent_at\n"
+    )
+    config = StreamsConfig.of(read_settings(path, ()))
+    assert config.deserialization_exception_handler is skip
+    assert isinstance(config.default_value_serde, OwnSerde)
+    assert config.default_timestamp_extractor is sent_at
+
+
+def test_the_environment_names_a_handler_by_module_and_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_DESERIALIZATION_EXCEPTION_HANDLER", f"{__name__}:skip")
+    assert StreamsConfig.of(read_settings(None, ())).deserialization_exception_handler is skip

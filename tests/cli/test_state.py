@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from headrace.app.lock import lock_directory
 from headrace.batches.working_copy import Applied, WorkingCopy
 from headrace.state.engines.changes import Changes
 from headrace.topics.embedded import EmbeddedLog
+from tests.batches.test_figures import run, send
 from tests.cli.conftest import Command
 
 
@@ -41,3 +43,27 @@ def test_tasks_stores_and_positions(headrace: Command) -> None:
 
 def test_unknown_application(headrace: Command) -> None:
     assert "did you mean 'shop'?" in headrace("state", "shp", code=1).err
+
+
+def test_rows_are_the_windows_and_sessions_that_there_are(headrace: Command, state_dir: Path, log: EmbeddedLog) -> None:
+    config = StreamsConfig(application_id="app", state_dir=state_dir)
+    for topic in ("other", "rows", "versioned"):
+        send(config, topic)
+    send(config, "in", ("a", 1, 0), ("b", 1, 1_000), ("a", 1, 2_000), ("a", 1, 70_000))
+    run(config)
+    shown: Counter[str] = Counter()
+    for task in headrace("state", "app", "--json").json["tasks"]:
+        shown.update(task["stores"])
+    assert (shown["keys"], shown["minutes"], shown["visits"]) == (2, 3, 3)
+    # The reads of a store leave out what has expired; its changelog has all that was not deleted.
+    assert {store: changelogged(log, f"app-{store}-changelog") for store in ("minutes", "visits")} == {
+        "minutes": shown["minutes"],
+        "visits": shown["visits"],
+    }
+
+
+def changelogged(log: EmbeddedLog, topic: str) -> int:
+    last: dict[bytes | None, bytes | None] = {}
+    for partition in range(log.partitions_of(topic)):
+        last |= {key: value for _, _, key, value, _ in log.read(topic, partition, 0)}
+    return sum(value is not None for value in last.values())

@@ -14,7 +14,7 @@ from headrace.config.settings import NO_EFFECT
 from headrace.errors import ConfigError
 from headrace.handlers import LogAndContinueExceptionHandler, LogAndContinueProcessingExceptionHandler, Response
 from headrace.serdes import BaseSerde, Serdes
-from headrace.timestamps import WallclockTimestampExtractor
+from headrace.timestamps import ConsumedRecord, WallclockTimestampExtractor
 from headrace.topics.kafka.settings import ClientSettings
 
 
@@ -381,6 +381,10 @@ def skip(_context: Any, _error: Any) -> Any:
     return Response.resume()
 
 
+def sent_at(record: ConsumedRecord, _partition_time_ms: int) -> int:
+    return int(record.value["sent_at"])
+
+
 class OwnSerde(BaseSerde[int]):
     def serializer(self, topic: str, *, is_key: bool) -> Callable[[int], bytes]:
         return lambda number: hex(number).encode()
@@ -431,10 +435,12 @@ def test_objects_can_be_named_by_module_and_name() -> None:
         {
             "deserialization.exception.handler": f"{__name__}:skip",
             "default.value.serde": f"{__name__}:OwnSerde",
+            "default.timestamp.extractor": f"{__name__}:sent_at",
         }
     )
     assert config.deserialization_exception_handler is skip
     assert isinstance(config.default_value_serde, OwnSerde)
+    assert config.default_timestamp_extractor is sent_at
 
 
 @pytest.mark.parametrize(
