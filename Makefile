@@ -34,10 +34,11 @@ java: $(STAMP)
 	@$(BIN)/python -c 'from headrace.spark.java import find_java; find_java()' 2>/dev/null || \
 	  { $(BIN)/python -c 'from headrace.spark.java import find_java; find_java()' 2>&1 | tail -1 >&2; exit 1; }
 
-# Brokers, JVMs and restarts are waited for half of the time: two such parts side by side fill two cores.
+# Brokers, JVMs, restarts and pages are waited for half of the time: two such parts side by side fill two cores. The
+# browser has its turn when one of the others is over.
 test: java check pytest conformance ## everything: check, tests, golden cases, Kafka, Spark, the browser
-	@$(MAKE) --no-print-directory -j 2 kafka spark
-	@$(MAKE) --no-print-directory browser
+	@$(MAKE) --no-print-directory -j 2 kafka spark $(if $(BROWSER),browser)
+	@$(if $(BROWSER),,$(MAKE) --no-print-directory browser)
 
 check: $(STAMP) ## ruff and mypy --strict
 	$(BIN)/ruff check $(CODE)

@@ -49,7 +49,9 @@ def build_java() -> None:
             "Maven is needed to build the programs on Kafka Streams: install it, or leave kafka-streams out of --sides"
         )
         raise SystemExit(message)
-    subprocess.run(["mvn", "-q", "-B", "package"], cwd=JAVA_PROJECT, check=True)
+    # Java does not follow TMPDIR.
+    command = ["mvn", "-q", "-B", f"-Djava.io.tmpdir={gettempdir()}", "package"]
+    subprocess.run(command, cwd=JAVA_PROJECT, check=True)
 
 
 def _java_command(program: str, out: str, servers: str, application: str, directory: Path) -> list[str]:
