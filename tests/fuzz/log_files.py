@@ -2,7 +2,7 @@
 
 Guaranteed, and a failure of the trial otherwise: damage to the payload of a record is refused with an error that names
 the directory. Not guaranteed, because LMDB has no checksums of its own and trusts the pages that it maps: damage to its
-pages, and to the entries that are no blobs, can crash the process that reads them, or lead to other answers. Those are
+pages, and to keys, which are then not found, can crash the process that reads them, or lead to other answers. Those are
 counted, so that one sees how often.
 """
 

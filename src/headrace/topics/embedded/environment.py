@@ -22,7 +22,7 @@ Transaction: TypeAlias = "lmdb.Transaction[memoryview]"
 """Keys and values are views that are gone with the transaction."""
 
 _FORMAT_KEY = b"F"
-_FORMAT = b"headrace-log-1"
+_FORMAT = b"headrace-log-2"
 _RESERVE = 1 << 20
 _FULL = frozenset({ENOSPC, EFBIG, EDQUOT})
 

@@ -10,6 +10,9 @@
     F                                   → name of this layout
 
 One tree for all, told apart by the first byte: a transaction writes fewer pages, and opening needs no lock.
+
+LMDB has no checksums, so what lies in T, P, A and R begins with one, of key and value. An entry in B has one of its key,
+its times and the header of its blob, which has another one of its own content.
 """
 
 from __future__ import annotations
@@ -21,11 +24,12 @@ from itertools import takewhile
 from struct import Struct
 from struct import error as StructError
 from typing import NamedTuple, TypeVar
+from zlib import crc32
 
 import msgspec
 
 from headrace.errors import LogError, TopicError, UnknownTopicError, did_you_mean
-from headrace.topics.blob import BlobInfo, DamagedBlobError, info, unpack
+from headrace.topics.blob import HEADER_BYTES, BlobInfo, DamagedBlobError, info, unpack
 from headrace.topics.embedded.environment import Environment, Transaction
 from headrace.topics.log import Raw, Topic, TopicPartition
 
@@ -35,7 +39,9 @@ _TOPIC, _PARTITION, _BLOB, _APPLICATION, _TASK, _DROPPED, _NEXT = b"T", b"P", b"
 _PARTITION_KEY = Struct(">cII")
 _BLOB_KEY = Struct(">cIIQ")
 _DROPPED_KEY = Struct(">cI")
-_ENTRY = Struct("<qq")
+_CHECKSUM = Struct("<I")
+_TIMES = Struct("<qq")
+_ENTRY_BYTES = _CHECKSUM.size + _TIMES.size
 _STATE = Struct("<8q")
 
 NO_TIME = -(1 << 63)
@@ -92,7 +98,7 @@ class Entry(NamedTuple):
 
     @property
     def size(self) -> int:
-        return _ENTRY.size + len(self.blob)
+        return _ENTRY_BYTES + len(self.blob)
 
     def info(self) -> BlobInfo:
         return info(self.blob)
@@ -138,16 +144,17 @@ class Tables:
         # LMDB refuses long keys, and no topic has such a name.
         if len(name) > 249 or not name.isascii():
             return None
-        value = self._transaction.get(_TOPIC + name.encode())
-        return None if value is None else _stored(name, bytes(value))
+        key = _TOPIC + name.encode()
+        value = self._transaction.get(key)
+        return None if value is None else _stored(key, bytes(value))
 
     def topics(self) -> list[StoredTopic]:
-        return [_stored(str(key[1:], "utf-8"), bytes(value)) for key, value in self._all(_TOPIC)]
+        return [_stored(bytes(key), bytes(value)) for key, value in self._all(_TOPIC)]
 
     def put_topic(self, stored: StoredTopic) -> None:
         topic = stored.topic
         value = msgspec.msgpack.encode((stored.number, topic.partitions, dict(topic.configs)))
-        self._transaction.put(_TOPIC + topic.name.encode(), value)
+        self._put(_TOPIC + topic.name.encode(), value)
 
     def new_number(self) -> int:
         value = self._transaction.get(_NEXT)
@@ -169,6 +176,13 @@ class Tables:
             self._transaction.delete(_PARTITION_KEY.pack(_PARTITION, number, partition))
         self._transaction.delete(_DROPPED_KEY.pack(_DROPPED, number))
 
+    def _get(self, key: bytes) -> memoryview | None:
+        value = self._transaction.get(key)
+        return None if value is None else _checked(key, value)
+
+    def _put(self, key: bytes, value: bytes) -> None:
+        self._transaction.put(key, _CHECKSUM.pack(crc32(value, crc32(key))) + value)
+
     def _all(self, prefix: bytes) -> Iterator[tuple[memoryview, memoryview]]:
         with self._transaction.cursor() as cursor:
             if cursor.set_range(prefix):
@@ -184,11 +198,11 @@ class Tables:
         return stored.number, self.state(stored.number, partition)
 
     def state(self, number: int, partition: int) -> PartitionState:
-        value = self._transaction.get(_PARTITION_KEY.pack(_PARTITION, number, partition))
+        value = self._get(_PARTITION_KEY.pack(_PARTITION, number, partition))
         return PartitionState() if value is None else PartitionState(*_STATE.unpack(value))
 
     def put_state(self, number: int, partition: int, state: PartitionState) -> None:
-        self._transaction.put(_PARTITION_KEY.pack(_PARTITION, number, partition), state.pack())
+        self._put(_PARTITION_KEY.pack(_PARTITION, number, partition), state.pack())
 
     def append(self, number: int, partition: int, state: PartitionState, blob: bytes | memoryview) -> None:
         """Adds a blob at the end; the caller writes the state when it has added all."""
@@ -207,8 +221,9 @@ class Tables:
         cleaned_ms: int,
         blob: bytes | memoryview,
     ) -> None:
-        value = _ENTRY.pack(latest_ms, cleaned_ms) + blob
-        self._transaction.put(_BLOB_KEY.pack(_BLOB, number, partition, base), value)
+        key, times = _BLOB_KEY.pack(_BLOB, number, partition, base), _TIMES.pack(latest_ms, cleaned_ms)
+        value = _CHECKSUM.pack(_entry_checksum(key, times, blob)) + times + blob
+        self._transaction.put(key, value)
         state.size += len(value)
 
     def delete_entry(self, number: int, partition: int, state: PartitionState, base: int, size: int) -> None:
@@ -237,7 +252,7 @@ class Tables:
                 yield _entry(found, value)
 
     def application(self, name: str) -> Application | None:
-        value = self._transaction.get(_APPLICATION + name.encode())
+        value = self._get(_APPLICATION + name.encode())
         return None if value is None else msgspec.msgpack.decode(value, type=Application)
 
     def applications(self) -> list[str]:
@@ -251,13 +266,13 @@ class Tables:
             return found
 
     def put_application(self, name: str, application: Application) -> None:
-        self._transaction.put(_APPLICATION + name.encode(), msgspec.msgpack.encode(application))
+        self._put(_APPLICATION + name.encode(), msgspec.msgpack.encode(application))
 
     def delete_application(self, name: str) -> None:
         self._transaction.delete(_APPLICATION + name.encode())
 
     def task_record(self, application: str, task: str) -> bytes | None:
-        value = self._transaction.get(_task_key(application, task))
+        value = self._get(_task_key(application, task))
         return None if value is None else bytes(value)
 
     def task_records(self, application: str) -> dict[str, bytes]:
@@ -267,10 +282,10 @@ class Tables:
             if not cursor.set_range(prefix):
                 return {}
             rows = takewhile(lambda row: row[0][: len(prefix)] == prefix, cursor.iternext())
-            return {str(key[len(prefix) :], "utf-8"): bytes(value) for key, value in rows}
+            return {str(key[len(prefix) :], "utf-8"): bytes(_checked(key, value)) for key, value in rows}
 
     def put_task_record(self, application: str, task: str, record: bytes) -> None:
-        self._transaction.put(_task_key(application, task), record)
+        self._put(_task_key(application, task), record)
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> None:
         """Forgets what lies before the offsets."""
@@ -310,18 +325,35 @@ def _damaged(environment: Environment, error: Exception) -> LogError:
 
 # Every transaction asks for its topic, and topics hardly ever change.
 @lru_cache(maxsize=1024)
-def _stored(name: str, value: bytes) -> StoredTopic:
-    number, partitions, configs = msgspec.msgpack.decode(value, type=tuple[int, int, dict[str, str]])
-    return StoredTopic(number, Topic(name, partitions, configs))
+def _stored(key: bytes, value: bytes) -> StoredTopic:
+    number, partitions, configs = msgspec.msgpack.decode(_checked(key, value), type=tuple[int, int, dict[str, str]])
+    return StoredTopic(number, Topic(key[1:].decode(), partitions, configs))
 
 
 def _task_key(application: str, task: str) -> bytes:
     return _TASK + application.encode() + b"\0" + task.encode()
 
 
+def _checked(key: bytes | memoryview, value: bytes | memoryview) -> memoryview:
+    """Returns a value without its checksum, which must fit."""
+    content = memoryview(value)[_CHECKSUM.size :]
+    if _CHECKSUM.unpack_from(value)[0] != crc32(content, crc32(key)):
+        raise _entry_error(key)
+    return content
+
+
 def _entry(key: memoryview, value: memoryview) -> Entry:
-    if len(value) <= _ENTRY.size:
-        message = "an entry of the log is damaged: it is too short; restore the log from a copy"
-        raise DamagedBlobError(message)
-    latest_ms, cleaned_ms = _ENTRY.unpack_from(value)
-    return Entry(_BLOB_KEY.unpack(key)[3], latest_ms, cleaned_ms, value[_ENTRY.size :])
+    times, blob = value[_CHECKSUM.size : _ENTRY_BYTES], value[_ENTRY_BYTES:]
+    if _CHECKSUM.unpack_from(value)[0] != _entry_checksum(key, times, blob):
+        raise _entry_error(key)
+    latest_ms, cleaned_ms = _TIMES.unpack(times)
+    return Entry(_BLOB_KEY.unpack(key)[3], latest_ms, cleaned_ms, blob)
+
+
+def _entry_checksum(key: bytes | memoryview, times: bytes | memoryview, blob: bytes | memoryview) -> int:
+    return crc32(blob[:HEADER_BYTES], crc32(times, crc32(key)))
+
+
+def _entry_error(key: bytes | memoryview) -> DamagedBlobError:
+    message = f"the checksum of the entry {bytes(key)!r} does not fit; restore the log from a copy"
+    return DamagedBlobError(message)
