@@ -449,6 +449,27 @@ def test_avro_takes_only_its_own_kind_of_names(column: str, message: str) -> Non
         format_named("AVRO").check((Column(column, INTEGER),))
 
 
+@pytest.mark.parametrize(
+    "column",
+    [Column("1a", INTEGER), Column("a b", INTEGER), Column("A", STRUCT((StructField("é", INTEGER),)))],
+    ids=["digit", "space", "field"],
+)
+def test_protobuf_takes_only_its_own_kind_of_names(column: Column) -> None:
+    with pytest.raises(SqlStatementError, match=r"'PROTOBUF' format does not support the name '(1a|a b|é)'"):
+        format_named("PROTOBUF").check((column,))
+
+
+def test_protobuf_takes_names_that_differ_by_an_underscore() -> None:
+    columns = (Column("A_B", INTEGER), Column("AB", INTEGER), Column("A_", INTEGER), Column("A", INTEGER))
+    format = format_named("PROTOBUF_NOSR")
+    format.check(columns)
+    serde = format.serde(columns, FormatOptions())
+    data = serde.serializer("t", is_key=False)([1, 2, 3, 4])
+    assert serde.deserializer("t", is_key=False)(data) == [1, 2, 3, 4]
+    with pytest.raises(SqlStatementError, match="does not support these columns together"):
+        format.check((Column("A_B", MAP(STRING, INTEGER)), Column("AB", MAP(STRING, INTEGER))))
+
+
 @pytest.mark.parametrize("type", [ARRAY(ARRAY(INTEGER)), MAP(STRING, ARRAY(INTEGER))], ids=str)
 def test_protobuf_has_no_lists_of_lists(type: SqlType, registry: SchemaRegistry) -> None:
     with pytest.raises(SqlStatementError, match="does not support type 'ARRAY' inside of"):

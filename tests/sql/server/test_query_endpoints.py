@@ -81,6 +81,13 @@ def test_rows_as_protobuf(filled: Client) -> None:
     assert b64decode(found[1]["row"]["protobufBytes"]) == b"\n\x01a\x10\x02"
 
 
+def test_columns_that_protobuf_cannot_name_are_refused(filled: Client) -> None:
+    headers = {"Accept": "application/vnd.ksql.v1+protobuf"}
+    found = filled.http.post("/query", json={"ksql": "SELECT V AS `a b` FROM N WHERE V = 'a';"}, headers=headers)
+    assert found.status_code == 400
+    assert "does not support the name 'a b'" in found.json()["message"]
+
+
 def test_unknown_form_of_answer_is_refused(filled: Client) -> None:
     found = filled.http.post("/query", json={"ksql": "SELECT * FROM N;"}, headers={"Accept": "text/html"})
     assert found.status_code == 406

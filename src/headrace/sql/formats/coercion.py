@@ -7,8 +7,9 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from headrace.sql.formats.java_numbers import double_text, fitting
+from headrace.sql.formats.java_numbers import fitting
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.java_arithmetic import double_text
 from headrace.sql.types.schema import Column
 
 Convert = Callable[[Any], Any]

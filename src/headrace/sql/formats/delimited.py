@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.formats.format import Format, FormatOptions, ReadRow, Row, Target, WriteRow
-from headrace.sql.formats.java_numbers import double_text, fitting, parse_decimal, parse_double, parse_integer
+from headrace.sql.formats.java_numbers import fitting, parse_decimal, parse_double, parse_integer
 from headrace.sql.types import SqlBaseType, SqlDecimal, SqlType
+from headrace.sql.types.java_arithmetic import double_text
 from headrace.sql.types.schema import Column
 
 _NAMED = {"SPACE": " ", "TAB": "\t"}

@@ -1,4 +1,4 @@
-"""Numbers as Java's ``toString`` and ``valueOf`` write and read them."""
+"""Numbers as Java's ``valueOf`` reads them, and as it casts them."""
 
 from __future__ import annotations
 
@@ -10,33 +10,11 @@ from headrace.sql.types import SqlDecimal
 
 _INTEGER = re.compile(r"[+-]?[0-9]+\Z")
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
+_LONGEST = 4300
+"""Digits of a whole number: as many as Python reads in a text by default."""
 _NO_NUMBERS = {"NaN": "nan", "+NaN": "nan", "-NaN": "nan"} | {
     f"{sign}Infinity": f"{sign}inf" for sign in ("", "+", "-")
 }
-
-
-def double_text(number: float) -> str:
-    """Returns a double as Java writes it.
-
-    >>> [double_text(number) for number in (1.0, 1e7, 0.00012, 5e-324, float("inf"))]
-    ['1.0', '1.0E7', '1.2E-4', '4.9E-324', 'Infinity']
-    """
-    size = abs(number)
-    if 1e-3 <= size < 1e7 or size == 0:
-        return repr(number)
-    if number != number:
-        return "NaN"
-    if size == float("inf"):
-        return "Infinity" if number > 0 else "-Infinity"
-    _, digits, exponent = Decimal(repr(size)).as_tuple()
-    text = "".join(map(str, digits)).rstrip("0")
-    if len(text) == 1:
-        # Java writes two digits at least, the two that are nearest.
-        two = f"{size:.1e}"
-        if float(two) == size:
-            text = two[0] + two[2].rstrip("0")
-    power = len(digits) + int(exponent) - 1
-    return f"{'-' if number < 0 else ''}{text[0]}.{text[1:] or '0'}E{power}"
 
 
 def parse_integer(text: str, bits: int) -> int:
@@ -83,14 +61,29 @@ def parse_decimal(text: str) -> Decimal:
     return Decimal(text)
 
 
-def cut(number: int, bits: int) -> int:
-    """Returns the number cut to so many bits, as Java casts.
+def cut(number: int | Decimal, bits: int) -> int:
+    """Returns the number without its fraction cut to so many bits, as Java casts.
 
-    >>> cut(2**31, 32)
-    -2147483648
+    >>> cut(2**31, 32), cut(Decimal("1e999999999"), 64)
+    (-2147483648, 0)
     """
+    whole = number if isinstance(number, int) else _whole(number, bits)
     half = 1 << (bits - 1)
-    return (number + half) % (half * 2) - half
+    return (whole + half) % (half * 2) - half
+
+
+def _whole(number: Decimal, bits: int) -> int:
+    """Returns the number without its fraction, or another one with the same last bits, if it is huge.
+
+    A short text such as 1e999999999 would take minutes to be written out.
+    """
+    if number.adjusted() < _LONGEST:
+        return int(number)
+    _, digits, exponent = number.as_tuple()
+    if int(exponent) >= bits:
+        return 0
+    message = f"a number has {len(digits)} digits; at most {_LONGEST} are read"
+    raise ValueError(message)
 
 
 def fitting(type: SqlDecimal) -> Callable[[Decimal], Decimal]:

@@ -224,7 +224,7 @@ def _boolean(value: Any) -> bool:
 def _whole(bits: int, name: str) -> Callable[[Any], int]:
     def number(value: Any) -> int:
         if type(value) is int or type(value) is Decimal:
-            return cut(int(value), bits)
+            return cut(value, bits)
         if type(value) is str:
             return parse_integer(value, bits)
         raise _cannot(value, name)

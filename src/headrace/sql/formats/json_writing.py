@@ -10,8 +10,8 @@ import msgspec
 
 from headrace.sql.formats.format import WriteRow
 from headrace.sql.formats.generated import Source
-from headrace.sql.formats.java_numbers import double_text
 from headrace.sql.types import SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
+from headrace.sql.types.java_arithmetic import double_text
 from headrace.sql.types.schema import Column
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode

@@ -155,7 +155,8 @@ class _Parser:
         added.type_name = f".{full_name}.{entry.name}"
 
     def _name_and_number(self, added: FieldDescriptorProto, full_name: str) -> None:
-        added.name = self._take()
+        # Messages are never JSON here, and the names that they would have there can be the same: A_B and AB.
+        added.name = added.json_name = self._take()
         self._expect("=")
         number = self._take()
         if not number.isdigit():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -23,9 +24,10 @@ from headrace.sql.formats.format import (
 )
 from headrace.sql.formats.proto_schemas import schema_text
 from headrace.sql.formats.registered import check_installed, registry_of, schema_errors, written_schema
-from headrace.sql.types import SqlArray, SqlMap
+from headrace.sql.types import SqlArray, SqlMap, SqlStruct
 from headrace.sql.types.schema import Column, Namespace
 
+_NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _MAP_KEYS = "PROTOBUF format only supports MAP types with STRING keys"
 
 
@@ -99,6 +101,24 @@ def _check(format: Format, columns: tuple[Column, ...]) -> None:
                 outer = "an array" if isinstance(type, SqlArray) else "a map"
                 message = f"The 'PROTOBUF' format does not support type '{inner.base.value}' inside of {outer}"
                 raise SqlStatementError(message)
+            if isinstance(type, SqlStruct):
+                _check_names(field.name for field in type.fields)
+    _check_names(column.name for column in columns)
+    try:
+        _own_message(columns, FormatOptions())
+    except (ValueError, TypeError) as error:
+        message = f"The 'PROTOBUF' format does not support these columns together: {error}"
+        raise SqlStatementError(message) from error
+
+
+def _check_names(names: Iterable[str]) -> None:
+    for name in names:
+        if not _NAME.fullmatch(name):
+            message = (
+                f"The 'PROTOBUF' format does not support the name '{name}': names are letters, digits and underscores, "
+                "and do not begin with a digit; give it another name with AS"
+            )
+            raise SqlStatementError(message)
 
 
 # Any: descriptors and messages have types of the library, which is imported only by those who use it.

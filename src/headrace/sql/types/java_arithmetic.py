@@ -100,28 +100,23 @@ def _saturated(value: float, smallest: int, largest: int) -> int:
 def double_text(value: float) -> str:
     """Returns a float as Java writes it.
 
-    >>> double_text(1e10), double_text(0.001), double_text(123456.5), double_text(1e-5)
-    ('1.0E10', '0.001', '123456.5', '1.0E-5')
+    >>> [double_text(value) for value in (123456.5, 1.0, 0.001, 1e7, 0.00012, 5e-324, -0.0, float("inf"))]
+    ['123456.5', '1.0', '0.001', '1.0E7', '1.2E-4', '4.9E-324', '-0.0', 'Infinity']
     """
+    size = abs(value)
+    if 1e-3 <= size < 1e7 or size == 0:
+        return repr(value)
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    if value == 0:
-        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
-    if 1e-3 <= abs(value) < 1e7:
-        text = repr(value)
-        if "e" not in text:
-            return text
-    sign, digits, exponent = Decimal(repr(value)).as_tuple()
-    figures = "".join(map(str, digits)).rstrip("0") or "0"
-    power = len(digits) - 1 + int(exponent)
-    if 1e-3 <= abs(value) < 1e7:
-        return plain(Decimal(repr(value)))
+    _, digits, exponent = Decimal(repr(size)).as_tuple()
+    figures = "".join(map(str, digits)).rstrip("0")
+    power = len(digits) + int(exponent) - 1
     # Java writes the smallest float with two figures.
     if figures == "5" and power == -324:
         figures = "49"
-    return f"{'-' if sign else ''}{figures[0]}.{figures[1:] or '0'}E{power}"
+    return f"{'-' if value < 0 else ''}{figures[0]}.{figures[1:] or '0'}E{power}"
 
 
 def integer_quotient(left: int, right: int) -> int:
