@@ -30,7 +30,8 @@ class DuplicateRows(SegmentedRows):
 
     A row that has gone out of sight is never asked for again: a join looks as far back as its windows, and a store
     keeps segments of a minute at least. So in memory there are the visible rows of each key, by start; the others are
-    let go once per segment. Rows that come and go between two flushes are not written at all.
+    let go when as many rows have come as were left the last time. Rows that come and go between two flushes are not
+    written at all.
 
     The rows of a key are a tuple while they are few. Tuples of values that refer to nothing else are out of sight of
     Python's cyclic collector, which otherwise walks through every list of every key.
@@ -42,12 +43,12 @@ class DuplicateRows(SegmentedRows):
     __slots__ = (
         "_by_key",
         "_complete",
-        "_first",
         "_guard",
-        "_kept",
         "_known_from_ms",
+        "_left",
         "_saved_sequence",
         "_sequence",
+        "_sequence_then",
         "_values",
         "_with_timestamp",
         "fetch_pairs",
@@ -79,10 +80,10 @@ class DuplicateRows(SegmentedRows):
         self.pairs = pair_codec(values, with_timestamp=with_timestamp)
         self._guard = guard
         self._by_key: dict[Any, tuple[_Row, ...] | list[_Row]] = {}
-        self._kept = 0
-        """How many rows are in memory and not dirty."""
-        self._first = _ALWAYS
-        """The first segment with visible rows, when it was looked which of those in memory are visible."""
+        self._left = 0
+        """How many rows were in memory when it was looked last which of them are visible."""
+        self._sequence = self._sequence_then = 0
+        """Numbers of the row that was put last, and of the one that had been then."""
         self._complete: set[Any] = set()
         # By segment, in the order in which they came: sequence number, key, row, and so on, without a tuple for each
         self.dirty: dict[int, list[Any]]
@@ -95,7 +96,7 @@ class DuplicateRows(SegmentedRows):
         """Forgets what is buffered and reads the clock and the sequence number from the engine."""
         super().reload()
         self._known_from_ms = self.segments.observed_ms + 1 if self.segments.has_started else _ALWAYS
-        self._sequence = self._saved_sequence = load_sequence(self.engine)
+        self._sequence = self._saved_sequence = self._sequence_then = load_sequence(self.engine)
 
     def restore(self, rows: Iterable[RestoredRow]) -> None:
         """Writes rows of a changelog into the engine; numbers go on after theirs."""
@@ -106,8 +107,8 @@ class DuplicateRows(SegmentedRows):
 
     def _forget(self) -> None:
         self._by_key.clear()
-        self._kept = 0
-        self._first = _ALWAYS
+        self._left = 0
+        self._sequence_then = self._sequence
         self._complete.clear()
 
     def _get(self, key: Any, start_ms: int) -> tuple[Any, int] | None:
@@ -145,7 +146,7 @@ class DuplicateRows(SegmentedRows):
                 waiting = begin(start_ms // interval_ms)
             waiting += sequence, key, row
             found = by_key.get(key)
-            if found is None:
+            if found is None or found[-1][0] < segments.visible_from_ms:
                 by_key[key] = (row,)
             elif start_ms >= found[-1][0] and len(found) < _FEW:
                 by_key[key] = (*found, row)
@@ -161,18 +162,14 @@ class DuplicateRows(SegmentedRows):
         return self.dirty.setdefault(number, [])
 
     def _forget_invisible(self) -> None:
-        """Forgets what is not visible any more.
-
-        This looks at all keys, which is no more than a step for each row: it is done once per segment, and every key
-        in memory has a row of the last few.
-        """
+        """Forgets what is not visible any more: of what is to be written at once, of what is in memory when it pays."""
         visible_from_ms, by_key = self.segments.visible_from_ms, self._by_key
         first = visible_from_ms // self.layout.interval_ms
-        if first <= self._first:
-            return
-        self._first = first
         for number in [number for number in self.dirty if number < first]:
             del self.dirty[number]
+        # This looks at all keys: no more than one for each row that has come since.
+        if self._rows_in_memory() <= 2 * self._left + _FEW:
+            return
         for name in [name for name, rows in by_key.items() if rows[0][0] < visible_from_ms]:
             rows = by_key[name]
             if rows[-1][0] < visible_from_ms:
@@ -180,7 +177,12 @@ class DuplicateRows(SegmentedRows):
             else:
                 left = rows[bisect_left(rows, visible_from_ms, key=_start_of) :]
                 by_key[name] = tuple(left) if len(left) <= _FEW else left
-        self._kept = sum(map(len, by_key.values())) - sum(map(len, self.dirty.values())) // 3
+        self._left = sum(map(len, by_key.values()))
+        self._sequence_then = self._sequence
+
+    def _rows_in_memory(self) -> int:
+        """Returns how many rows are in memory at most: some may have gone with their key since it was counted."""
+        return self._left + ((self._sequence - self._sequence_then) & _LAST_SEQUENCE)
 
     def _fetch(self) -> Callable[..., list[WindowRow]]:
         segments, by_key, complete = self.segments, self._by_key, self._complete
@@ -218,7 +220,7 @@ class DuplicateRows(SegmentedRows):
         for (start_ms, *_), data in self._read_key(key):
             if start_ms >= self.segments.visible_from_ms:
                 rows.append((start_ms, data) if decode is None else (start_ms, *decode(data)))
-        self._kept += len(rows) - len(self._by_key.pop(name, ()))
+        self._left += len(rows) - len(self._by_key.pop(name, ()))
         if rows:
             self._by_key[name] = tuple(rows) if len(rows) <= _FEW else rows
         self._complete.add(name)
@@ -231,7 +233,6 @@ class DuplicateRows(SegmentedRows):
         self._forget_invisible()
         visible_from_ms = self.segments.visible_from_ms
         for number, waiting in self.dirty.items():
-            self._kept += len(waiting) // 3
             if number * self.layout.interval_ms < visible_from_ms:
                 waiting = _only_from(visible_from_ms, waiting)
             sequences, names, rows = waiting[::3], waiting[1::3], waiting[2::3]
@@ -245,7 +246,7 @@ class DuplicateRows(SegmentedRows):
         if visible_from_ms >= self._known_from_ms:
             # What was read from the engine is out of sight.
             self._complete.clear()
-        self._count = self._kept + len(self._complete)
+        self._count = self._rows_in_memory() + len(self._complete)
 
     def _data(self, rows: Sequence[Any]) -> list[bytes]:
         """Returns the bytes of rows."""

@@ -11,8 +11,8 @@
 
 One tree for all, told apart by the first byte: a transaction writes fewer pages, and opening needs no lock.
 
-LMDB has no checksums, so what lies in T, P, A and R begins with one, of key and value. An entry in B has one of its key,
-its times and the header of its blob, which has another one of its own content.
+LMDB has no checksums, so what lies in T, P, A and R begins with one, of key and value. An entry in B has one of its
+key, its times and the header of its blob, which has another one of its own content.
 """
 
 from __future__ import annotations
