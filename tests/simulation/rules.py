@@ -74,8 +74,9 @@ def _shared_place(application: str, task: str) -> TopicPartition:
     return f"{application}-headrace-0-tasks", 0
 
 
-def _named_record(self: KafkaTaskJournal, producer: Any, record: TaskRecord, delivery: Delivery) -> None:
+def _named_record(self: KafkaTaskJournal, producer: Any, record: TaskRecord, delivery: Delivery) -> int:
     self._produce(producer, b"record " + self._task.encode(), record.pack(), delivery)
+    return 1
 
 
 def _named_last_record(self: KafkaTaskJournal, end: int, stamp: str | None = None) -> TaskRecord | None:

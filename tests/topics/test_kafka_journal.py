@@ -474,6 +474,19 @@ def test_what_nobody_needs_any_more_is_cut_off(kafka: KafkaLog, monkeypatch: pyt
     assert [head.batch_id for head in heads if head is not None] == [4, 0]
 
 
+def test_large_record_of_a_task_outlives_the_cut(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has several parts, and the driver knows where the last one is."""
+    monkeypatch.setattr(journal_maintenance, "CUT_EVERY_S", 0.0)
+    monkeypatch.setattr(journal_maintenance, "GROUP_EVERY_S", 0.01)
+    journal = kafka.open_journal("app", TASKS)
+    done = task_record(0, memory=token_hex(1_500_000).encode())
+    journal.begin(0, b"plan")
+    journal.commit(0, [run_task(kafka, journal, "0_0", done, edges=[edge("1_0", 0, b"blob")])])
+    # The edge is gone, all four parts of the record are there.
+    until(lambda: begin(kafka, OWN) == 1)
+    assert kafka.task_journal("app", journal.incarnation, "0_0", []).open().record is not None
+
+
 def test_offsets_of_the_group_follow_for_tools_and_decide_nothing(
     kafka: KafkaLog, other: KafkaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -569,11 +582,11 @@ def test_transaction_that_took_too_long_names_the_setting(kafka: KafkaLog, monke
     kafka.create_topic("out")
     write_record = KafkaTaskJournal._write_record
 
-    def slowly(*arguments: object) -> None:
+    def slowly(*arguments: object) -> int:
         assert isinstance(arguments[1], Producer)
         arguments[1].flush(10)
         time.sleep(2.5)
-        write_record(*arguments)  # type: ignore[arg-type]
+        return write_record(*arguments)  # type: ignore[arg-type]
 
     with KafkaLog(kafka.bootstrap_servers, producer={"transaction.timeout.ms": 1000}) as log:
         journal = log.open_journal("app", TASKS)

@@ -99,7 +99,10 @@ class Receipt:
     inline: bytes = b""
     """Small outputs themselves: a file would cost more than they do."""
     written: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    """First offset and the one after the last, by partition, if the task has published its records itself."""
+    """First offset and the one after the last, by partition, if the task has published its records itself.
+
+    Of the task's own partition only its ``TaskRecord`` counts.
+    """
 
     @classmethod
     def of(cls, task: str, incarnation: int, record: TaskRecord) -> Receipt:

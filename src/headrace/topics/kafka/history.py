@@ -60,7 +60,7 @@ class Batch(msgspec.Struct, array_like=True, frozen=True):
     batch_id: int = -1
     positions: list[tuple[str, int, int]] = []
     tasks: list[tuple[str, str, int | None, int]] = []
-    """Name, stamp, next clock, and the offset of the record of each task that has ever committed; -1: not known."""
+    """Name, stamp, next clock, and first offset of the record of each task that has ever committed; -1: not known."""
     written: list[tuple[str, int, int, int]] = []
     """Topic, partition, first offset and the one after the last of what the batch has written."""
     idle: list[str] = []

@@ -100,8 +100,7 @@ class KafkaJournal:
         for receipt in receipts:
             self._positions.update(receipt.positions)
             place = task_place(self._application, receipt.task)
-            # Behind what a task has sent comes its record, as the last one.
-            self._tasks[receipt.task] = (receipt.status, own[place][1] - 1 if place in own else -1)
+            self._tasks[receipt.task] = (receipt.status, own[place][0] if place in own else -1)
         self._positions.update(positions or {})
         batch = Batch(
             batch_id,
@@ -180,7 +179,7 @@ class KafkaJournal:
 def _written(
     receipts: Sequence[Receipt],
 ) -> tuple[dict[TopicPartition, tuple[int, int]], dict[TopicPartition, tuple[int, int]]]:
-    """Returns what tasks have written to topics, and to their own partitions."""
+    """Returns what tasks have written to topics, and where their records are in their own partitions."""
     found: dict[TopicPartition, tuple[int, int]] = {}
     for receipt in receipts:
         for target, (first, end) in receipt.written.items():

@@ -114,10 +114,13 @@ class KafkaTaskJournal:
             self._begin(producer)
             self._write(producer, written, delivery)
             offsets = self._write_edges(producer, edges, delivery)
-            self._write_record(producer, replace_in_record(record, edges=offsets), delivery)
+            parts = self._write_record(producer, replace_in_record(record, edges=offsets), delivery)
             self._end(producer, delivery)
         self._producer = producer
-        return replace(Receipt.of(self._task, self._incarnation, record), written=delivery.bounds)
+        # The record is the last thing in the task's own partition. The driver deletes what lies before it.
+        end = delivery.bounds[self._place][1]
+        bounds = {**delivery.bounds, self._place: (end - parts, end)}
+        return replace(Receipt.of(self._task, self._incarnation, record), written=bounds)
 
     def read_edges(self, record: TaskRecord) -> list[EdgeBlob]:
         """Returns the blobs that a record names, once exactly these can be read."""
@@ -185,11 +188,13 @@ class KafkaTaskJournal:
         # A producer's records of one partition are reported in their order.
         return [(*row, offset) for row, offset in zip(rows, offsets, strict=True)]
 
-    def _write_record(self, producer: Producer, record: TaskRecord, delivery: Delivery) -> None:
+    def _write_record(self, producer: Producer, record: TaskRecord, delivery: Delivery) -> int:
+        """Writes the record of the task; returns in how many parts."""
         *first, last = _parts(record.pack(), self._part_bytes)
         for part in first:
             self._produce(producer, _PART, part, delivery)
         self._produce(producer, _RECORD, last, delivery, ((_PARTS, str(len(first)).encode()),) if first else ())
+        return len(first) + 1
 
     def _produce(self, producer: Producer, key: bytes, value: bytes, delivery: Report, headers: Headers = ()) -> None:
         produce_all(producer, *self._place, [(None, time.time_ns() // 1_000_000, key, value, headers)], delivery)
