@@ -615,6 +615,18 @@ def test_record_that_the_broker_refuses_is_explained_and_nothing_stays_open(kafk
     assert part.open().record is None
 
 
+def test_journal_that_fails_keeps_no_other_from_recording(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Journals of a process share a producer, which is replaced when one of them has failed."""
+    one, two = (kafka.open_journal(application, TASKS) for application in ("one", "two"))
+    monkeypatch.setattr(Clients, "patience_s", 5.0)
+    with pytest.raises(TopicError, match="too large"):
+        one.begin(0, b"plan" * 1_000_000)
+    former = [thread for thread in threading.enumerate() if thread.name == "headrace-acknowledgements"]
+    until(lambda: not any(thread.is_alive() for thread in former))
+    two.begin(0, b"plan")
+    assert kafka.open_journal("two", TASKS).state.begun == b"plan"
+
+
 def test_closed_journal_says_so(kafka: KafkaLog) -> None:
     journal = kafka.open_journal("app", TASKS)
     journal.close()

@@ -47,8 +47,8 @@ class KafkaJournal:
         self._application = application
         self._topic = batches_topic(application)
         self._failure: StreamsError | None = None
-        # It takes a while to connect: meanwhile the topics are made, and read.
-        self._producer = clients.acknowledged_producer
+        # Meanwhile the topics are made, and read.
+        clients.connect_acknowledged()
         places = [task_place(application, task) for task in tasks]
         ensure_topics(administration, application, places)
         read_history(clients, administration, application).check_not_resetting(application)
@@ -162,7 +162,7 @@ class KafkaJournal:
 
     def _send(self, key: bytes, value: bytes) -> int:
         with self._clients.translating_errors(f"recording a batch of '{self._application}' in topic '{self._topic}'"):
-            return self._producer.append(self._topic, key, value, self._clients.patience_s)
+            return self._clients.append_acknowledged(self._topic, key, value)
 
     def _check_between(self, offset: int) -> None:
         history = read_history(self._clients, self._administration, self._application)
