@@ -144,6 +144,18 @@ def test_task_finds_its_record_beside_open_and_aborted_transactions(kafka: Kafka
     assert kafka.task_journal("app", journal.incarnation, "0_0", []).open().record is None
 
 
+def test_task_reads_what_is_committed_whatever_the_settings_of_consumers_say(kafka: KafkaLog) -> None:
+    kafka.create_topic("out")
+    with KafkaLog(kafka.bootstrap_servers, consumer={"isolation.level": "read_uncommitted"}) as log:
+        journal = log.open_journal("app", TASKS)
+        journal.begin(0, b"plan")
+        aborted = (None, 1, b"record", task_record(0).pack(), ())
+        open_transaction(log, "0_0", OWN[0], [aborted]).abort_transaction(10)
+        open_transaction(log, "0_0", "out", outputs("aborted")).abort_transaction(10)
+        assert log.task_journal("app", journal.incarnation, "0_0", []).open().record is None
+        assert values(log, "out") == []
+
+
 def test_opening_ends_what_a_predecessor_has_open_before_it_looks(kafka: KafkaLog, other: KafkaLog) -> None:
     """Rule 2: first the predecessor is fenced, then its record is looked for."""
     kafka.create_topic("store-changelog")

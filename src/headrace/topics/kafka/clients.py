@@ -124,7 +124,7 @@ class Clients:
             return self._producer
 
     def connect_acknowledged(self) -> AcknowledgedProducer:
-        """Returns the producer for the records of drivers; the first one of them has it connect, which takes a while."""
+        """Returns the producer for the records of drivers; it takes a while to connect, from the first call on."""
         with self._lock:
             if self._acknowledged is None:
                 timeout_ms = max(1, int(self.patience_s * 1000))

@@ -46,8 +46,8 @@ class KafkaLog:
     the embedded log:
 
     - A task's outputs can be read once the task has committed them, not when the batch is: every task has a transaction
-      of its own, as in Kafka Streams. Records that are read are committed ones, unless the consumer's
-      ``isolation.level`` says otherwise.
+      of its own, as in Kafka Streams. Records that are read are committed ones; without ``exactly_once`` the consumer's
+      ``isolation.level`` may say otherwise.
     - The end of a transaction takes an offset, and so do records that were aborted. ``Written`` and ``Committed`` name
       the first and the last offset of what was written; records of others may lie between.
     - Time 0 is written as 1: the client takes 0 for the current time.
