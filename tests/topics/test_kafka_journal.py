@@ -402,6 +402,17 @@ def test_driver_announces_itself_again_if_a_reset_has_ended_meanwhile(
     assert journal.state.batch_id == -1
 
 
+def test_process_that_has_seen_a_reset_begin_finds_its_end_behind_a_cut(kafka: KafkaLog, other: KafkaLog) -> None:
+    run_batch(kafka, kafka.open_journal("app", TASKS), 0)
+    kafka.append(BATCHES[0], [(0, 1, RESET, b"", ())])
+    with pytest.raises(BatchError, match="a reset was begun"):
+        other.open_journal("app", TASKS)
+    kafka.reset_application("app")
+    run_batch(kafka, kafka.open_journal("app", TASKS), 0)
+    kafka.delete_records({BATCHES: kafka.end_offsets([BATCHES])[BATCHES] - 1})
+    assert other.open_journal("app", TASKS).state.batch_id == 0
+
+
 def test_reset_empties_topics_and_keeps_them(kafka: KafkaLog) -> None:
     """Rule 10: what a process deletes that was believed dead is named by offsets, which are not given again."""
     kafka.create_topic("in")
