@@ -123,7 +123,7 @@ class Administration:
             )
             raise TopicExistsError(message) from None
         self._clients.forget_topic(name)
-        self._wait_until(lambda: self._partitions(name) == partitions, f"creating topic '{name}'")
+        self._wait_until(lambda: self._count_usable(name) >= partitions, f"creating topic '{name}'")
         self._remember(topic)
         return topic
 
@@ -132,7 +132,7 @@ class Administration:
         with self._clients.translating_errors(f"growing topic '{name}'"):
             new = NewPartitions(name, partitions)
             ask(self._clients, lambda admin, seconds: admin.create_partitions([new], request_timeout=seconds)[name])
-        self._wait_until(lambda: (self._partitions(name) or 0) >= partitions, f"growing topic '{name}'")
+        self._wait_until(lambda: self._count_usable(name) >= partitions, f"growing topic '{name}'")
         self._known.pop(name, None)
 
     def delete(self, name: str) -> None:
@@ -140,7 +140,7 @@ class Administration:
         self._known.pop(name, None)
         with self._clients.translating_errors(f"deleting topic '{name}'"):
             ask(self._clients, lambda admin, seconds: admin.delete_topics([name], request_timeout=seconds)[name])
-        self._wait_until(lambda: self._partitions(name) is None, f"deleting topic '{name}'")
+        self._wait_until(lambda: self._leaders(name) is None, f"deleting topic '{name}'")
         self._clients.forget_topic(name)
 
     def topic(self, name: str, max_age_s: float = _KNOWN_FOR_S) -> Topic:
@@ -151,8 +151,8 @@ class Administration:
         return self.describe(name)
 
     def describe(self, name: str) -> Topic:
-        partitions = self._partitions(name)
-        if partitions is None:
+        leaders = self._leaders(name)
+        if leaders is None:
             self._known.pop(name, None)
             raise unknown_topic(name, self.names())
         resource = ConfigResource(ResourceType.TOPIC, name)
@@ -162,12 +162,12 @@ class Administration:
             )
         own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         configs = {key: entry.value for key, entry in sorted(entries.items()) if entry.source == own}
-        return self._remember(Topic(name, partitions, configs))
+        return self._remember(Topic(name, len(leaders), configs))
 
     def fresh_topic_id(self, name: str) -> str:
         """Returns the id as brokers say it now: one question, if settings are not asked for as well."""
         before = self._ids.get(name)
-        if name not in self._known or self._partitions(name) is None or self._ids[name] != before:
+        if name not in self._known or self._leaders(name) is None or self._ids[name] != before:
             self.describe(name)
         return self._ids[name]
 
@@ -303,8 +303,12 @@ class Administration:
             )
         self._known.pop(name, None)
 
-    def _partitions(self, name: str) -> int | None:
-        """Returns how many partitions a topic has once all of them can be used; None if it is not there."""
+    def _count_usable(self, name: str) -> int:
+        """Returns how many partitions of a topic can be used: those that are new wait for their leaders."""
+        return sum(self._leaders(name) or ())
+
+    def _leaders(self, name: str) -> list[bool] | None:
+        """Returns of each partition of a topic whether it has a leader; None if the topic is not there."""
         with self._clients.translating_errors(f"describing topic '{name}'"):
             try:
                 found = self._ask(
@@ -315,7 +319,7 @@ class Administration:
                     return None
                 raise
         self._ids[name] = str(found.topic_id)
-        return sum(each.leader is not None for each in found.partitions)
+        return [each.leader is not None for each in found.partitions]
 
     def topic_id(self, name: str) -> str:
         """Returns the id of a topic; it differs when the topic is created again under the same name."""
