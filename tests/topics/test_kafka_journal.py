@@ -611,6 +611,9 @@ def test_transaction_that_took_too_long_names_the_setting(kafka: KafkaLog, monke
         time.sleep(2.5)
         return write_record(*arguments)  # type: ignore[arg-type]
 
+    def fenced(*_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._FENCED))
+
     with KafkaLog(kafka.bootstrap_servers, producer={"transaction.timeout.ms": 1000}) as log:
         journal = log.open_journal("app", TASKS)
         journal.begin(0, b"plan")
@@ -623,6 +626,11 @@ def test_transaction_that_took_too_long_names_the_setting(kafka: KafkaLog, monke
         assert part.open().record is None
         journal.commit(0, [part.commit(task_record(0), [("out", outputs("quick"))], [])])
         assert values(log, "out") == ["quick"]
+        # Who is fenced when it opens the task has no transaction that could have taken too long.
+        time.sleep(1)
+        monkeypatch.setattr(task_transaction, "init_producer", fenced)
+        with pytest.raises(RetriableError, match="another attempt at the task has taken over while opening task 0_0"):
+            part.open()
 
 
 def test_record_that_the_broker_refuses_is_explained_and_nothing_stays_open(kafka: KafkaLog) -> None:

@@ -147,7 +147,7 @@ class KafkaTaskJournal:
         ]
 
     def close(self) -> None:
-        self._producer = None
+        self._producer, self._begun_at = None, 0.0
 
     def _begin(self, producer: Producer) -> None:
         self._begun_at = time.monotonic()
