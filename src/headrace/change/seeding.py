@@ -24,7 +24,7 @@ from headrace.app.topics import (
     make_internal,
     make_outputs,
 )
-from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow, bounded_config, unpack_headers
+from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow, bounded_config
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.layout import Layout
 from headrace.change.changelog_rows import read_pages
@@ -36,7 +36,9 @@ from headrace.topics.log import Offsets, Output, TopicPartition
 from headrace.topology.topology import Topology
 
 SEED = "seed"
-_PAGE_RECORDS = 10_000
+_PAGE_BYTES = 4 << 20
+_ROW_BYTES = 400
+"""What a row takes in memory besides its key and value, about."""
 _LENGTH = Struct(">Q")
 _decode_page = msgspec.msgpack.Decoder(list[ShuffleRow]).decode
 
@@ -132,21 +134,23 @@ class _TaskPart:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._page: list[ShuffleRow] = []
+        self._size = 0
         self.memory: ShuffleRow | None = None
 
     def add(self, row: ShuffleRow) -> None:
         if row.kind == RowKind.MEMORY:
             self.memory = row
             return
-        if self._page and (row.topic != self._page[0].topic or len(self._page) >= _PAGE_RECORDS):
+        if self._page and (row.topic != self._page[0].topic or self._size >= _PAGE_BYTES):
             self.flush()
         self._page.append(row)
+        self._size += row.size + _ROW_BYTES
 
     def flush(self) -> None:
         page = msgspec.msgpack.encode(self._page)
         with self._path.open("ab") as file:
             file.write(_LENGTH.pack(len(page)) + page)
-        self._page = []
+        self._page, self._size = [], 0
 
     def updating(self, positions: Offsets) -> Callable[[TaskCommitState], TaskUpdate]:
         memory = self.memory
@@ -161,11 +165,7 @@ class _TaskPart:
             while length := file.read(_LENGTH.size):
                 page = _decode_page(file.read(*_LENGTH.unpack(length)))
                 if page:
-                    yield page[0].topic, [_output(row) for row in page]
-
-
-def _output(row: ShuffleRow) -> Output:
-    return row.partition, row.timestamp, row.key, row.value, unpack_headers(row.headers)
+                    yield page[0].topic, [row.output() for row in page]
 
 
 def _spool(results: Iterable[ShuffleRow], directory: Path, *, with_outputs: bool) -> dict[int, _TaskPart]:
