@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -23,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the client'
     ResourceType,
 )
 
-from headrace.errors import RetriableError, TopicError, TopicExistsError
+from headrace.errors import RetriableError, TopicError, TopicExistsError, UnknownTopicError
 from headrace.topics.configs import new_topic
 from headrace.topics.kafka.client_errors import ABSENT, UNKNOWN, error_of, explain, unknown_topic
 from headrace.topics.kafka.clients import Clients
@@ -281,8 +282,11 @@ class Administration:
                     _wait(future)
 
     def truncate(self, topics: Iterable[str]) -> None:
-        """Deletes all records of topics. The topics stay what they are, with offsets that go on."""
-        found = [self.describe(name) for name in topics]
+        """Deletes all records of topics that are there. They stay what they are, with offsets that go on."""
+        found = []
+        for name in topics:
+            with suppress(UnknownTopicError):
+                found.append(self.describe(name))
         for topic in found:
             if topic.is_compacted and "delete" not in topic.configs["cleanup.policy"]:
                 self._allow_deletion(topic.name)
