@@ -140,7 +140,7 @@ def test_headers_that_are_none_are_told(spark: SparkSession) -> None:
         with pytest.raises(ConfigError, match=wanted):
             run(None, kind)
     for headers in ([None], [(None, b"value")]):
-        with pytest.raises(StreamsError, match=r"topic 'words' has a header without a name"):
+        with pytest.raises(StreamsError, match=r"for topic 'words' has a header without a name"):
             run(headers, "array<struct<key:string,value:binary>>")
 
 

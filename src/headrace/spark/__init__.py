@@ -12,6 +12,7 @@
 | `daemon`, `worker_start`, `worker_garbage` | Python workers, and what they are forked from |
 | `class_archive`, `later_archive`, `prepare` | the archive that lets the JVM start fast |
 | `parallel_map` | parts of a change on executors |
+| `header_columns` | headers of records in data frames |
 
 ``bounded`` has backfills over data frames, ``dataframes`` the data source for topics and tables.
 """

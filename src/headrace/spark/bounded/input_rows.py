@@ -23,8 +23,9 @@ from pyspark.sql.types import (
 )
 
 from headrace.config import StreamsConfig
-from headrace.errors import ConfigError, StreamsError, did_you_mean
+from headrace.errors import ConfigError, did_you_mean
 from headrace.runtime.serde_defaults import key_serde, value_serde, writer
+from headrace.spark.header_columns import headers_of
 from headrace.topics.log import Headers, Output, TopicPartition
 from headrace.topology.nodes import SourceNode
 from headrace.topology.topology import Topology
@@ -205,7 +206,9 @@ class RecordReader:
         }
         columns = dict(zip(self._names, batch.columns[len(own) :], strict=True))
         partitions = own.get("partition", pa.nulls(len(batch), pa.int32()))
-        headers = list(map(self._headers, own["headers"].to_pylist())) if "headers" in own else None
+        headers = None
+        if "headers" in own:
+            headers = [headers_of(each, self._topic) for each in own["headers"].to_pylist()]
         keys = pa.nulls(len(batch), pa.binary()) if self._key is None else self._part(columns, self._key, is_key=True)
         values = self._part(columns, self._value, is_key=False)
         return Records(own["order"], partitions, own["time"], keys, values, headers)
@@ -223,9 +226,3 @@ class RecordReader:
                 objects = [part(each) for each in objects]
         write = writer(self._serdes[0 if is_key else 1], self._topic, is_key=is_key)
         return pa.array([None if each is None else write(each) for each in objects], pa.binary())
-
-    def _headers(self, found: Sequence[dict[str, Any]]) -> Headers:
-        if any(each is None or each["key"] is None for each in found):
-            message = f"backfill: topic '{self._topic}' has a header without a name; leave it out"
-            raise StreamsError(message)
-        return tuple((each["key"], each["value"]) for each in found)
