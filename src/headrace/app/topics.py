@@ -31,6 +31,9 @@ _INTERNAL = re.compile(
     r"|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic)"
 )
 
+# Rows get their times back from it, whatever the brokers do by default; Kafka Streams sets it, too.
+_CHANGELOG: Mapping[str, str] = {"message.timestamp.type": "CreateTime"}
+
 
 @dataclass(frozen=True)
 class WantedTopic:
@@ -105,7 +108,7 @@ def internal_topics(topology: Topology, config: StreamsConfig, external: Mapping
     home = {store: part.id for part in topology.subtopologies() for store in part.state_stores}
     for store, topic in logged_stores(topology, application).items():
         builder = topology.store_builders[store]
-        configs = {**builder.changelog_topic_config(), **common, **builder.log_config}
+        configs = {**_CHANGELOG, **builder.changelog_topic_config(), **common, **builder.log_config}
         # A store whose sub-topology reads nothing yet will have a task as soon as its pattern matches.
         wanted.append(WantedTopic(topic, max(1, tasks[home[store]]), configs))
     return wanted
