@@ -540,6 +540,16 @@ def test_positions_to_begin_at_outlive_the_group_although_no_batch_was_recorded(
     assert (state.batch_id, state.positions) == (-1, {("in", 0): 5})
 
 
+def test_application_with_a_batch_that_was_begun_cannot_begin_elsewhere(kafka: KafkaLog) -> None:
+    kafka.create_topic("in")
+    journal = kafka.open_journal("app", TASKS)
+    journal.begin(0, b"plan")
+    run_task(kafka, journal, "0_0", task_record(0, positions={("in", 0): 3}))
+    with pytest.raises(BatchError, match="has begun batch 0, and tasks may have committed it"):
+        kafka.begin_at("app", {("in", 0): 5})
+    assert kafka.open_journal("app", TASKS).state.begun == b"plan"
+
+
 def test_application_that_another_process_has_reset_has_no_batch(kafka: KafkaLog, other: KafkaLog) -> None:
     run_batch(kafka, kafka.open_journal("app", TASKS), 0)
     assert kafka.last_batch("app") is not None

@@ -122,11 +122,11 @@ class KafkaJournal:
 
     def begin_at(self, positions: Mapping[TopicPartition, int]) -> None:
         """Lets the first batch begin at these positions."""
-        if self._batch_id >= 0:
-            message = (
-                f"application '{self._application}' has committed batch {self._batch_id}, so it goes on behind that; "
-                "reset it before it can begin elsewhere"
-            )
+        done = f"has committed batch {self._batch_id}, so it goes on behind that" if self._batch_id >= 0 else ""
+        if not done and self._begun is not None:
+            done = "has begun batch 0, and tasks may have committed it"
+        if done:
+            message = f"application '{self._application}' {done}; reset it before it can begin elsewhere"
             raise BatchError(message)
         self._append(BATCH, _encode(Batch(positions=[(*target, at) for target, at in positions.items()])))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -248,9 +249,8 @@ class KafkaLog:
 
     def begin_at(self, application: str, positions: Mapping[TopicPartition, int]) -> None:
         """Lets an application that has committed no batch begin at these positions."""
-        journal = self.open_journal(application, ())
-        journal.begin_at(positions)
-        journal.close()
+        with closing(self.open_journal(application, ())) as journal:
+            journal.begin_at(positions)
 
     def reset_application(self, application: str, internal_topics: Iterable[str] = ()) -> None:
         """Forgets batches, positions and task records, the consumer group, and what internal topics hold.
