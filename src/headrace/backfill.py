@@ -15,7 +15,7 @@ from headrace.app.directories import open_log
 from headrace.arguments.values import flag, whole_number
 from headrace.batches.bounded_input import bounded_layout
 from headrace.batches.bounded_rows import BoundedJob, RowKind, bounded_config, pages
-from headrace.batches.task_host import partitions_in
+from headrace.batches.task_host import ensure_topic
 from headrace.change.seeding import Cut, commit_seed, prepare_seed
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, TopologyError, describe_value, did_you_mean
@@ -73,7 +73,7 @@ class Backfill:
         Nothing is written before all of it is there. If this is interrupted, a part is written.
         """
         for topic in self.counts:
-            partitions_in(log, topic)
+            ensure_topic(log, topic)
         for topic, rows in groupby(self.run.rows(RowKind.OUTPUT), key=attrgetter("topic")):
             for page in pages(rows, attrgetter("size")):
                 log.append(topic, [row.output() for row in page])

@@ -328,4 +328,4 @@ def read_all(log: EmbeddedLog) -> None:
         everything(log, topic)
     log.positions("app")
     with closing(log.task_journal("app", 1, "0_0", [])) as part:
-        part.look()
+        part.read_record()

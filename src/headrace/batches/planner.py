@@ -67,7 +67,7 @@ class Planner:
         """Where the inputs were when this planner was made."""
         self._unread = UnreadEdges(layout, log, state.positions)
         self._targets: dict[str, list[TopicPartition]] = {
-            place.name: list(layout.ranges(place)) for place in layout.tasks
+            place.name: list(layout.log_inputs(place)) for place in layout.tasks
         }
         self._written, self._internal = _own_topics(layout)
         # Blobs cross edges in the batch that sends them, so inputs that meet behind an edge are read to a common time.

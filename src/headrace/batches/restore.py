@@ -98,7 +98,7 @@ def _plan_ahead(
 
     Its lineage is looked at first: what a reset cuts off meanwhile can then not be taken for what comes after it.
     """
-    record = journal.look()
+    record = journal.read_record()
     if record is None:
         return [], {}
     copy.belong_to(record.lineage)

@@ -262,7 +262,7 @@ class _Growing:
             own = place.id.partition
             update = TakingOver(
                 own,
-                self._log.begin_offsets(list(growth.after.ranges(place))),
+                self._log.begin_offsets(list(growth.after.log_inputs(place))),
                 record,
                 [moves.only_to(own) for moves in self._moves_of(growth, place, origin.id.partition)],
             )
@@ -290,8 +290,8 @@ class _Growing:
 
     def _new_positions(self, growth: Growth) -> Offsets:
         """Returns where partitions begin that inputs and back edges did not have before."""
-        before = {target for place in growth.before.tasks for target in growth.before.ranges(place)}
-        after = [target for place in growth.after.tasks for target in growth.after.ranges(place)]
+        before = {target for place in growth.before.tasks for target in growth.before.log_inputs(place)}
+        after = [target for place in growth.after.tasks for target in growth.after.log_inputs(place)]
         return self._log.begin_offsets(target for target in after if target not in before)
 
 
@@ -299,7 +299,7 @@ def _unread(
     layout: Layout, log: DurableLog, positions: Offsets, topics: Collection[str] | None = None
 ) -> dict[TopicPartition, tuple[int, int]]:
     """Returns what the tasks of a layout have not read of these topics, or of all: from which offset to which."""
-    ranges = (target for place in layout.tasks for target in layout.ranges(place))
+    ranges = (target for place in layout.tasks for target in layout.log_inputs(place))
     targets = dict.fromkeys(target for target in ranges if topics is None or target[0] in topics)
     begins, ends = log.begin_offsets(targets), log.end_offsets(targets)
     starts = {target: max(begins[target], positions.get(target, 0)) for target in targets}

@@ -121,7 +121,7 @@ def commit_seed(
             parts = {} if app.is_committed else _spool(results, Path(directory), with_outputs=with_outputs)
             for number, part in sorted(parts.items()):
                 place = layout.tasks[number]
-                positions = {target: {**seed.positions, **begins}[target] for target in layout.ranges(place)}
+                positions = {target: {**seed.positions, **begins}[target] for target in layout.log_inputs(place)}
                 if app.commit_task(place.name, layout.own_changelogs(place), part.updating(positions)):
                     tell(f"task {place.name} is seeded")
             app.commit({**seed.positions, **begins})
@@ -184,14 +184,14 @@ def _spool(results: Iterable[ShuffleRow], directory: Path, *, with_outputs: bool
 def _inputs(layout: Layout) -> list[TopicPartition]:
     """Returns the input topics that are not internal to the application."""
     internal = layout.topology.internal_topics(layout.config.application_id)
-    found = dict.fromkeys(target for place in layout.tasks for target in layout.ranges(place))
+    found = dict.fromkeys(target for place in layout.tasks for target in layout.log_inputs(place))
     return [target for target in found if target[0] not in internal]
 
 
 def _internal_begins(layout: Layout, log: DurableLog) -> Offsets:
     """Returns where tasks begin to read back edges: those of the history have been used up."""
     own = set(_inputs(layout))
-    back = [target for place in layout.tasks for target in layout.ranges(place) if target not in own]
+    back = [target for place in layout.tasks for target in layout.log_inputs(place) if target not in own]
     return log.begin_offsets(dict.fromkeys(back)) if back else {}
 
 

@@ -302,7 +302,7 @@ def _new_positions(evolution: Evolution, carrier: TaskRecordMigration, stopped: 
     }
     committed = {target: offset for target, offset in stopped.state.positions.items() if target[0] in continued}
     found = start_positions(layout, log, committed, time.time_ns() // 1_000_000)
-    again = [target for place in layout.tasks if place.id.subtopology in rebuilt for target in layout.ranges(place)]
+    again = [target for place in layout.tasks if place.id.subtopology in rebuilt for target in layout.log_inputs(place)]
     begins, ends = log.begin_offsets(again), log.end_offsets(again)
     internal = {new.full_topic_name(topic, evolution.application) for topic in new.internal_topics}
     found |= {target: (ends if target[0] in internal else begins)[target] for target in again}

@@ -191,8 +191,8 @@ class TaskJournal(Protocol):
         """
         ...
 
-    def look(self) -> TaskRecord | None:
-        """Returns what the task has committed last, as far as it can be seen; nobody is disturbed."""
+    def read_record(self) -> TaskRecord | None:
+        """Returns the last record that can be read, for a reader that does not run the task: nothing is fenced."""
         ...
 
     def commit(self, record: TaskRecord, written: Written, edges: Sequence[EdgeBlob]) -> Receipt:

@@ -23,7 +23,7 @@ class Script:
         self._layout = layout
         self._log = log
         self._reads: dict[TopicPartition, str] = {
-            target: place.name for place in layout.tasks for target in layout.ranges(place)
+            target: place.name for place in layout.tasks for target in layout.log_inputs(place)
         }
         self._positions: Offsets = dict.fromkeys(self._reads, 0)
         self._seen: Offsets = dict.fromkeys(hosted.answered, 0)

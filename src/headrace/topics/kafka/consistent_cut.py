@@ -79,7 +79,7 @@ class _Cutting:
         records: dict[str, TaskRecord] = {}
         for task, stamp, _, _ in batch.tasks:
             journal = KafkaTaskJournal(self._clients, self._administration, self._application, -1, task, [])
-            record = journal.look(stamp)
+            record = journal.read_record(stamp)
             if record is None:
                 return None
             records[task] = record
@@ -99,11 +99,11 @@ class _Cutting:
             end = self._administration.end_offsets([place], stable=True)[place]
             for offset, _, key, value, _ in self._read(place, position, end):
                 position = offset + 1
-                behind = history.behind(offset, key or b"", value or b"")
-                if behind.is_reset and not history.is_reset:
+                after = history.with_record(offset, key or b"", value or b"")
+                if after.is_reset and not history.is_reset:
                     return None
                 # What a driver has written that was deposed changes nothing.
-                counts, history = behind is not history, behind
+                counts, history = after is not history, after
                 if counts and (key or b"").startswith(BATCH):
                     return history.batch
             if not history.plan_data:

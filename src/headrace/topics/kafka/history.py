@@ -95,12 +95,13 @@ class History:
     batch_offset: int = -1
     plan_data: bytes = b""
 
-    def behind(self, offset: int, key: bytes, value: bytes) -> History:
+    def with_record(self, offset: int, key: bytes, value: bytes) -> History:
         """Returns the history that goes on with one more record.
 
-        >>> one = History().behind(4, b"takeover", b"").behind(5, b"plan 4", b"p").behind(6, b"takeover", b"")
-        >>> one.newest, one.behind(7, b"plan 4", b"late").plan_data, one.behind(7, b"plan 6", b"new").plan_data
-        (6, b'p', b'new')
+        >>> one = History().with_record(4, b"takeover", b"").with_record(5, b"plan 4", b"p")
+        >>> two = one.with_record(6, b"takeover", b"")
+        >>> two.newest, [two.with_record(7, plan, b"new").plan_data for plan in (b"plan 4", b"plan 6")]
+        (6, [b'p', b'new'])
         """
         kind, _, number = key.partition(b" ")
         if kind == TAKEOVER:

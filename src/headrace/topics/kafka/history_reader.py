@@ -46,5 +46,5 @@ def _read_on(reading: KnownHistory, clients: Clients, administration: Administra
     while reading.position < end:
         found = read_range(clients, administration, target, reading.position, end, _RECORDS, _BYTES, keep=False)
         for offset, _, key, value, _ in found:
-            reading.history = reading.history.behind(offset, key or b"", value or b"")
+            reading.history = reading.history.with_record(offset, key or b"", value or b"")
         reading.position = found[-1][0] + 1 if found else end

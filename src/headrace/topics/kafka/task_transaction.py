@@ -98,7 +98,7 @@ class KafkaTaskJournal:
         self._producer = producer
         return TaskCommitState(record, ends)
 
-    def look(self, stamp: str | None = None) -> TaskRecord | None:
+    def read_record(self, stamp: str | None = None) -> TaskRecord | None:
         """Returns the last record, or the one with a stamp; None if it was cut off, or is not visible yet."""
         return self._last_record(self._administration.end_offsets([self._place], stable=True)[self._place], stamp)
 
