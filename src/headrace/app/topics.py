@@ -170,7 +170,7 @@ def check_unused(wanted: Iterable[WantedTopic], application: str, log: DurableLo
         )
         raise IncompatibleTopologyError(message)
     there = set(log.topics())
-    used = [topic.name for topic in wanted if topic.name in there and not _is_empty(topic.name, log)]
+    used = [topic.name for topic in wanted if topic.name in there and not is_empty(topic.name, log)]
     if used:
         names = ", ".join(f"'{name}'" for name in used)
         message = (
@@ -182,7 +182,8 @@ def check_unused(wanted: Iterable[WantedTopic], application: str, log: DurableLo
         raise IncompatibleTopologyError(message)
 
 
-def _is_empty(topic: str, log: TopicLog) -> bool:
+def is_empty(topic: str, log: TopicLog) -> bool:
+    """Returns whether a topic has no records, or none any more."""
     targets = [(topic, partition) for partition in range(log.partitions_of(topic))]
     return log.begin_offsets(targets) == log.end_offsets(targets)
 
@@ -192,7 +193,7 @@ def _discard_unfit(wanted: Iterable[WantedTopic], log: TopicLog, there: Collecti
     unfit = set()
     for topic in wanted:
         has_others = topic.name in there and log.partitions_of(topic.name) != topic.partitions
-        if has_others and _is_empty(topic.name, log):
+        if has_others and is_empty(topic.name, log):
             log.delete_topic(topic.name)
             unfit.add(topic.name)
     return unfit

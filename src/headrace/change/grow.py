@@ -198,7 +198,7 @@ class _Growing:
         """Fences the former tasks, and returns their states."""
         changed = {part.id for part in growth.parts} | {part.id for part, _ in growth.stores}
         return {
-            place.name: app.head(place.name, _changelogs(growth.before, place))
+            place.name: app.head(place.name, growth.before.own_changelogs(place))
             for place in growth.before.tasks
             if place.id.subtopology in changed
         }
@@ -267,7 +267,7 @@ class _Growing:
                 [moves.only_to(own) for moves in self._moves_of(growth, place, origin.id.partition)],
             )
             line = f"task {place.name} has taken over its part of task {origin.name}"
-            changes[line] = TaskChange(place.name, _changelogs(growth.after, place), update)
+            changes[line] = TaskChange(place.name, growth.after.own_changelogs(place), update)
         self._commit(app, changes)
 
     def _commit_old_tasks(
@@ -279,7 +279,7 @@ class _Growing:
             if record is not None:
                 update = GivingAway(record, self._moves_of(growth, place, place.id.partition))
                 line = f"task {place.name} has given away what is not its own any more"
-                changes[line] = TaskChange(place.name, _changelogs(growth.before, place), update)
+                changes[line] = TaskChange(place.name, growth.before.own_changelogs(place), update)
         self._commit(app, changes)
 
     def _commit(self, app: StoppedApplication, changes: Mapping[str, TaskChange]) -> None:
@@ -304,10 +304,6 @@ def _unread(
     begins, ends = log.begin_offsets(targets), log.end_offsets(targets)
     starts = {target: max(begins[target], positions.get(target, 0)) for target in targets}
     return {target: (starts[target], ends[target]) for target in targets if starts[target] < ends[target]}
-
-
-def _changelogs(layout: Layout, place: TaskPlace) -> list[TopicPartition]:
-    return [(topic, place.id.partition) for store, topic in place.changelogs.items() if store in layout.changelogs]
 
 
 def _ends(heads: Mapping[str, TaskCommitState]) -> Offsets:

@@ -31,7 +31,7 @@ from headrace.change.changelog_rows import read_pages
 from headrace.change.stopped_application import TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
-from headrace.topics.journal import DurableLog, TaskCommitState
+from headrace.topics.journal import DurableLog
 from headrace.topics.log import Offsets, Output, TopicPartition
 from headrace.topology.topology import Topology
 
@@ -122,7 +122,7 @@ def commit_seed(
             for number, part in sorted(parts.items()):
                 place = layout.tasks[number]
                 positions = {target: {**seed.positions, **begins}[target] for target in layout.log_inputs(place)}
-                if app.commit_task(place.name, layout.own_changelogs(place), part.updating(positions)):
+                if app.commit_task(place.name, layout.own_changelogs(place), part.update(positions)):
                     tell(f"task {place.name} is seeded")
             app.commit({**seed.positions, **begins})
         app.finish(description)
@@ -152,11 +152,11 @@ class _TaskPart:
             file.write(_LENGTH.pack(len(page)) + page)
         self._page, self._size = [], 0
 
-    def updating(self, positions: Offsets) -> Callable[[TaskCommitState], TaskUpdate]:
+    def update(self, positions: Offsets) -> TaskUpdate:
         memory = self.memory
         assert memory is not None, "a task that was run has left what it remembers"
         clock_ms = None if memory.timestamp < 0 else memory.timestamp
-        return lambda _head: TaskUpdate(
+        return TaskUpdate(
             positions=positions, memory=memory.value or b"", next_clock_ms=clock_ms, written=self._written()
         )
 

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
@@ -27,6 +27,7 @@ from headrace.app.topics import (
     check_sources,
     external_partitions,
     internal_topics,
+    is_empty,
     make_internal,
 )
 from headrace.batches.change_plan import ChangePlan
@@ -35,7 +36,7 @@ from headrace.batches.layout import Layout
 from headrace.batches.positions import start_positions
 from headrace.batches.working_copy import discard
 from headrace.change.comparison import compare
-from headrace.change.copying import Convert, Copy, converter, copied_pages, copy_of, range_of
+from headrace.change.copying import Convert, Copy, converter, copied_pages, copy_of
 from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
 from headrace.change.task_records import CarriedTask, TaskRecordMigration
 from headrace.change.verdicts import Comparison, Options
@@ -214,15 +215,13 @@ def _check_unused(evolution: Evolution, log: DurableLog) -> None:
     """Raises if the topic for a store exists and has records of another application."""
     there, known = set(log.topics()), {*evolution.known.internal_topics}
     for topic in evolution.wanted:
-        if topic.name in there and topic.name not in known:
-            ranges = [range_of(log, (topic.name, partition)) for partition in range(log.partitions_of(topic.name))]
-            if any(begin < end for begin, end in ranges):
-                message = (
-                    f"application '{evolution.application}': the new topology needs a topic '{topic.name}', which is "
-                    "there and has records that are not the application's; delete it if nobody needs it: `headrace "
-                    f"topics delete {topic.name}`"
-                )
-                raise IncompatibleTopologyError(message)
+        if topic.name in there and topic.name not in known and not is_empty(topic.name, log):
+            message = (
+                f"application '{evolution.application}': the new topology needs a topic '{topic.name}', which is there "
+                "and has records that are not the application's; delete it if nobody needs it: `headrace topics delete "
+                f"{topic.name}`"
+            )
+            raise IncompatibleTopologyError(message)
 
 
 def _details(
@@ -270,14 +269,9 @@ def _commit(evolution: Evolution, stopped: StoppedApplication, details: _Details
             lineage=carried.lineage,
             written=chain.from_iterable(pages),
         )
-        if stopped.commit_task(task, details.changelogs.get(task, ()), _constant_update(update)):
+        if stopped.commit_task(task, details.changelogs.get(task, ()), update):
             logger.info("application '%s': task %s was changed", evolution.application, task)
     stopped.commit(details.positions)
-
-
-def _constant_update(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
-    """Returns a function that ignores the task's state: the plan has decided everything."""
-    return lambda head: update
 
 
 def _check_conversions(evolution: Evolution, details: _Details, log: DurableLog) -> None:
