@@ -26,7 +26,6 @@ from headrace.app.engine import local_engine
 from headrace.app.fingerprint import Fingerprint
 from headrace.app.streams import Streams
 from headrace.batches.change_plan import ChangePlan
-from headrace.batches.inputs import input_ids
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.change.changelog_rows import read_pages
 from headrace.change.former_partitions import with_former_partitions
@@ -187,8 +186,8 @@ class _Growing:
     def _finish(self, app: StoppedApplication, growth: Growth) -> bool:
         external = {**growth.external, **growth.grown}
         assert app.description is not None, "it was read before"
-        inputs, former = input_ids(self._topology, app.id, self._log), app.description
-        new = Description.of(self._topology, self._config, external, former.internal_topics, inputs)
+        former = app.description
+        new = Description.of(self._log, self._topology, self._config, external, former.internal_topics)
         app.finish(replace(new, is_handed_back=former.is_handed_back))
         before, after = len(growth.before.tasks), len(growth.after.tasks)
         self._tell(f"application '{app.id}' had {before} tasks and has {after}")

@@ -111,10 +111,9 @@ def plan_evolution(topology: Topology, config: StreamsConfig, log: DurableLog, o
         known.change.refuse_start(application)
     external = external_partitions(topology, application, log)
     check_sources(topology, external)
-    inputs = input_ids(topology, application, log)
-    check_inputs(application, known.input_ids, inputs)
+    check_inputs(application, known.input_ids, input_ids(topology, application, log))
     wanted = tuple(internal_topics(topology, config, external))
-    new = Description.of(topology, config, external, (topic.name for topic in wanted), inputs)
+    new = Description.of(log, topology, config, external, (topic.name for topic in wanted))
     comparison = compare(topology, config, known.outline, new.outline, options)
     if known.change is None:
         comparison = replace(comparison, problems=(*comparison.problems, *_unread(known, comparison, log)))
