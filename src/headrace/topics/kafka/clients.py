@@ -20,7 +20,6 @@ from headrace.topics.kafka.client_errors import (
     error_of,
     exception_of,
     explain,
-    explain_exception,
     explaining,
     is_refusal,
 )
@@ -234,7 +233,7 @@ class _ErrorTranslation:
             message = f"Kafka's client exceeded its own time limit while {doing}; it was replaced: try again"
             raise RetriableError(message) from error
         exception = exception_of(error)
-        told = error if exception is None else explain_exception(exception, doing, clients.servers)
+        told = error if exception is None else explain(error_of(exception), doing, clients.servers)
         if isinstance(told, RetriableError):
             cause = error.__cause__ if exception is None else exception
             refusal = clients.refusal if clients.is_refused() else None

@@ -17,13 +17,11 @@ from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.history import BATCH, Batch, History
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.progress_topics import batches_topic
-from headrace.topics.kafka.reading import read_range
+from headrace.topics.kafka.reading import read_all
 from headrace.topics.kafka.task_transaction import KafkaTaskJournal
 from headrace.topics.log import Offsets, Raw, TopicPartition
 
 _STEP_S = 0.01
-_RECORDS = 10_000
-_BYTES = 64 << 20
 
 
 def cut_application(
@@ -120,14 +118,7 @@ class _Cutting:
             time.sleep(_STEP_S)
 
     def _read(self, target: TopicPartition, start: int, stop: int) -> list[Raw]:
-        found: list[Raw] = []
-        while start < stop:
-            page = read_range(self._clients, self._administration, target, start, stop, _RECORDS, _BYTES, keep=False)
-            if not page:
-                break
-            found += page
-            start = page[-1][0] + 1
-        return found
+        return read_all(self._clients, self._administration, target, start, stop)
 
     def check_time(self) -> None:
         """Complains about an application that neither goes on nor is at rest."""

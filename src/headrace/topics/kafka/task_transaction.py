@@ -27,7 +27,7 @@ from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.producing import Delivery, Report, flush, produce, produce_all
 from headrace.topics.kafka.progress_topics import ensure_place, task_place
-from headrace.topics.kafka.reading import read_range
+from headrace.topics.kafka.reading import read_all
 from headrace.topics.kafka.transactional_producers import init_producer
 from headrace.topics.log import Headers, Offsets, Raw, Topic, TopicPartition
 from headrace.topics.record_partitioning import Sticky, spread
@@ -42,7 +42,6 @@ _PART_SHARE = 0.9
 """How much of the largest record that brokers take a part of a blob may be: it has a frame, too."""
 _ABORT_S = 10.0
 _STEP_S = 0.002
-_READ_BYTES = 256 << 20
 _TOPIC_KNOWN_FOR_S = 60.0
 """How long the partition count of an output is cached; Kafka's own clients take five minutes."""
 
@@ -248,16 +247,7 @@ class KafkaTaskJournal:
         return TaskRecord.unpack(b"".join([*(part or b"" for _, _, _, part, _ in before), value or b""]))
 
     def _read(self, start: int, stop: int) -> list[Raw]:
-        found: list[Raw] = []
-        while start < stop:
-            part = read_range(
-                self._clients, self._administration, self._place, start, stop, stop - start, _READ_BYTES, keep=False
-            )
-            if not part:
-                break
-            found += part
-            start = part[-1][0] + 1
-        return found
+        return read_all(self._clients, self._administration, self._place, start, stop)
 
     def _check_newest(self) -> None:
         history = read_history(self._clients, self._administration, self._application)
