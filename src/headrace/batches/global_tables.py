@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from headrace.batches.layout import Layout
+from headrace.batches.plan import partition_name
 from headrace.batches.restore import tombstones_ms
 from headrace.batches.task_host import TaskHost
 from headrace.batches.working_copy import boot_id
@@ -42,7 +43,7 @@ class _CopyState(msgspec.Struct, array_like=True, frozen=True):
     topics: dict[str, str] = {}
     """The ids of the topics that it is from."""
     positions: dict[str, int] = {}
-    """The next offset to read, by ``topic/partition``."""
+    """The next offset to read, by ``partition_name``."""
     current_ms: int = 0
     """When it was known last that nothing was missing; of a copy that is read from the beginning, when that began."""
 
@@ -100,7 +101,7 @@ class GlobalTables:
             self._write(self._seen, {})
 
     def _has_all(self, state: _CopyState, ends: Mapping[str, int]) -> bool:
-        names = (_name(*target) for target in self._layout.global_partitions())
+        names = (partition_name(*target) for target in self._layout.global_partitions())
         return state.topics == self._topics and all(state.positions.get(name, 0) >= ends.get(name, 0) for name in names)
 
     def _is_usable(self, state: _CopyState) -> bool:
@@ -109,10 +110,10 @@ class GlobalTables:
     def _read_on(self, state: _CopyState, ends: Mapping[str, int]) -> _CopyState:
         """Reads up to the ends; returns the state then. What was cut off meanwhile is read from the new beginning."""
         targets = self._layout.global_partitions()
-        begins = {_name(*target): at for target, at in self._log.begin_offsets(targets).items()}
+        begins = {partition_name(*target): at for target, at in self._log.begin_offsets(targets).items()}
         state = replace(state, positions={**begins, **state.positions})
         for topic, partition in targets:
-            name = _name(topic, partition)
+            name = partition_name(topic, partition)
             while (start := state.positions[name]) < ends.get(name, 0):
                 try:
                     reached = self._read(topic, partition, start, ends[name])
@@ -176,10 +177,6 @@ class GlobalTables:
     def close(self) -> None:
         self._task.close()
         self._environment.close()
-
-
-def _name(topic: str, partition: int) -> str:
-    return f"{topic}/{partition}"
 
 
 def _now_ms() -> int:
