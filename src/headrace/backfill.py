@@ -28,7 +28,7 @@ from headrace.topology.topology import Topology
 CHUNK_RECORDS = 500_000
 _SEED_KINDS = (RowKind.CHANGELOG, RowKind.MEMORY)
 
-# Any: data frames of Spark, whose package is loaded by those who have one.
+# Any: a data frame of Spark, whose package is not loaded here.
 Frame: TypeAlias = Any
 
 
@@ -38,7 +38,7 @@ class Backfill:
     def __init__(self, topology: Topology, run: BackfillRun) -> None:
         self._topology = topology
         self.run = run
-        """The run on Spark, for those who need rows as they are."""
+        """The run on Spark, with rows as they are."""
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -1,7 +1,7 @@
 """Rows that a backfill shuffles, and what all of its tasks have in common.
 
-Who shuffles rows brings those of one task together, in the order in which a micro-batch of everything would process
-them: by time, input, sender and sequence.
+The shuffle brings the rows of a task together, in the order in which a micro-batch of everything would process them: by
+time, input, sender and sequence.
 
 * A record that goes over an edge counts as old as the newest one that its task has sent to the same partition before,
   so it never overtakes that one.

@@ -189,7 +189,7 @@ class BoundedTask:
         rank: int = 0,
         sender: int = 0,
     ) -> RowPage:
-        """Returns records for a task, or in the name of this one: for whoever asked, or for its next round."""
+        """Returns a page of records for the task ``reader``; without one, of results of this task, or of its state."""
         task = self._number if reader is None else reader
         partitions, timestamps, keys, values, headers = zip(*outputs, strict=True)
         first = self._sequence + 1

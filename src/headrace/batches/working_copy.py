@@ -64,7 +64,7 @@ _JOINS = _Patience(inf, 400_000)
 class CopyTakenError(ProcessorStateError, RetriableError):
     """Another process has opened the working copy, or deleted it: an attempt at the task that was given up, perhaps.
 
-    Who opens it next may write, so the task is tried again.
+    The next process to open it may write, so the task is tried again.
     """
 
 

@@ -62,7 +62,7 @@ def grow_application(
     """Gives inputs of a stopped application more partitions, and splits its tasks and stores.
 
     ``topics`` are inputs with the numbers of partitions that they are to have; others may have been grown already.
-    ``command`` is named to those who find the application while this is not finished. ``parallel`` looks at rows and
+    ``command`` is named in errors for as long as this is not finished. ``parallel`` looks at rows and
     commits tasks, several at once if it can. Raises ChangeRefusedError, before anything is changed, if it cannot be
     done.
     """

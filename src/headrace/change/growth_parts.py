@@ -87,7 +87,7 @@ def _inherited(memory: bytes, partition: int) -> bytes:
 
     Offsets of its changelogs mean nothing there.
     """
-    # Any: what the parts of a memory are is known to those who use them.
+    # Any: the parts of a memory are of several types.
     remembered: dict[str, Any] = unpack_memory(memory)
     clocks = remembered.pop("clocks")
     remembered.pop("samples")

@@ -156,7 +156,7 @@ class _Restoring:
 
     def _rename_memory(self, memory: bytes) -> bytes:
         """Returns what a task remembers; offsets of its changelogs mean nothing in those of the new application."""
-        # Any: what the parts of a memory are is known to those who use them.
+        # Any: the parts of a memory are of several types.
         remembered: dict[str, Any] = unpack_memory(memory)
         clocks = remembered.pop("clocks")
         remembered.pop("samples")

@@ -3,7 +3,7 @@
 A change is run as the next micro-batch of the application, so a crash does to it what a crash does to any batch. First
 its plan is written into the description, which keeps engines from starting, and into the journal. Then every task
 commits what it is from now on: a record, and rows of its changelogs. The batch is committed when all tasks are, and at
-last the description is replaced by one without the plan. Whoever finds a plan goes on with it: tasks that have
+last the description is replaced by one without the plan. A command that finds a plan goes on with it: tasks that have
 committed are left alone, and every other step can be repeated.
 """
 

@@ -87,7 +87,7 @@ class InputRows:
         if not isinstance(cut, Mapping):
             kept = _milliseconds(rows.rows, topic, str(rows.timestamp)) < cut
         elif rows.partition is None or rows.offset is None:
-            # Only who made the frame knows what is in it.
+            # Only the caller knows which records are in the frame.
             return rows
         else:
             partition, offset = F.col(_quoted(rows.partition)), F.col(_quoted(rows.offset))

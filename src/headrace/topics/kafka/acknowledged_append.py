@@ -1,7 +1,7 @@
 """Acknowledged appends of drivers: one producer for all journals of a process, and a thread that hears its reports.
 
-A new producer takes half a second until it may write exactly once, so journals share one; and who waits for a report in
-a thread of its own could be kept from it by another one that waits as well.
+A new producer takes half a second until it may write exactly once, so journals share one. One thread gets the reports
+for all of them: of several threads that poll a producer, one could take the reports of another.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ class Administration:
     def expect(self, written: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Notes up to where partitions are committed.
 
-        Brokers end a transaction some time after they say so; who asks in this process sees what was committed in it.
+        Brokers end a transaction some time after they say so. Later questions in this process wait until it has ended.
         """
         self._clients.committed_ends.update({target: end for target, (_, end) in written.items()})
 

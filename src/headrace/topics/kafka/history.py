@@ -1,10 +1,10 @@
 """History of an application: the records of its batches topic, and what they say together.
 
-Records of drivers are appended by plain producers, so one that has been deposed may still write. Who opens the journal
-writes a takeover record first; its offset is the number of that opening, the incarnation, and every later record names
-the incarnation that it belongs to. A record counts unless a newer one of another incarnation, or a newer takeover,
-lies before it. A reset is announced in the same way, and takeovers until its end do not count: whoever has written one
-finds the reset and refuses to start.
+Records of drivers are appended by plain producers, so a driver that was deposed may still write. A driver that opens
+the journal writes a takeover record first. Its offset is the number of that opening, the incarnation. Every later
+record names the incarnation that it belongs to. A record counts unless a newer one of another incarnation, or a newer
+takeover, lies before it. A reset is announced in the same way. Takeovers until its end do not count: a driver that has
+written one finds the reset and refuses to start.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class History:
             tasks = self.opened_tasks | {*_opener(value).tasks}
             return replace(self, newest=offset, opener=value, is_reset=False, opened_tasks=tasks)
         if kind == RESET:
-            # Those of a driver that came after whoever resets had read: they are fenced, too.
+            # Those of a driver that took over after the reset had read the history: they are fenced, too.
             tasks = frozenset(self.known_tasks | {*_opener(value).tasks})
             return History(newest=offset, opener=value, is_reset=True, is_resetting=True, opened_tasks=tasks)
         incarnation = int(number) if number.isdigit() else -1

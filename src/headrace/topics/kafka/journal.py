@@ -1,9 +1,9 @@
 """Commit of a batch by the driver on Kafka: takeover, plan and batch as records of one partition.
 
 A plain idempotent producer appends, and nobody else does: so each record lies directly behind the one before. If it
-does not, and a takeover record lies between, another driver has come, and what lies behind that is ignored by all who
-read. That is one round trip, about 0.7 ms to a broker on the same machine, where a transaction takes six; so a commit
-waits for its acknowledgement, and is either there or refused when it returns.
+does not, and a takeover record lies between, another driver has come, and readers ignore what lies behind that. This is
+one round trip, about 0.7 ms to a broker on the same machine, where a transaction takes six. A commit waits for its
+acknowledgement, so it is either there or refused when it returns.
 """
 
 from __future__ import annotations

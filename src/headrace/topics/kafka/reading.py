@@ -43,7 +43,7 @@ def read_range(
 ) -> list[Raw]:
     """Returns the records between two offsets, up to the limits, at least one.
 
-    Who reads now and then does not ``keep`` the consumer: it would go on fetching what nobody wants.
+    For a single read the consumer is not kept: it would go on fetching what nobody wants.
     """
     administration.check([target])
     if stop is not None and start >= stop:
@@ -148,7 +148,7 @@ class _Reading:
             raise out_of_range(self._target, self._reader.position, begin, end)
 
     def _check_let_in(self) -> None:
-        # As in Java, who is refused is told so; the consumer itself would try on, and say nothing.
+        # As in Java a refusal is told. The consumer itself would go on trying, and say nothing.
         if self._clients.refusal is not None:
             raise explain(self._clients.refusal, f"reading topic '{self._target[0]}'", self._clients.servers)
 
