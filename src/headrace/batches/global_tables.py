@@ -18,7 +18,7 @@ from headrace.batches.layout import Layout
 from headrace.batches.plan import partition_name
 from headrace.batches.restore import tombstones_ms
 from headrace.batches.task_host import TaskHost
-from headrace.batches.working_copy import boot_id
+from headrace.batches.working_copy import copy_origin
 from headrace.errors import OffsetOutOfRangeError
 from headrace.private_directory import make_directories
 from headrace.runtime.gc_pause import collector_paused
@@ -61,8 +61,7 @@ class GlobalTables:
         self._directory = directory
         make_directories(directory)
         with self._locked():
-            # Rows are not forced to the disk, so a copy from before a reboot may be damaged. It is read again.
-            name = boot_id()
+            name = copy_origin()
             for other in directory.iterdir():
                 if other.is_dir() and other.name != name:
                     shutil.rmtree(other, ignore_errors=True)
