@@ -56,9 +56,13 @@ class GlobalTables:
     """
 
     def __init__(self, layout: Layout, log: TopicLog, directory: Path) -> None:
-        self._layout = layout
         self._log = log
         self._directory = directory
+        self._targets = {partition_name(*target): target for target in layout.global_partitions()}
+        # Before anything is open: a topic may be gone.
+        topics = {topic for topic, _ in self._targets.values()}
+        self._topics = {topic: log.topic_id(topic) for topic in topics}
+        self._tombstones_ms = min(tombstones_ms(log, topic) for topic in topics)
         make_directories(directory)
         with self._locked():
             name = copy_origin()
@@ -71,9 +75,6 @@ class GlobalTables:
         made = make_global_task(layout.topology, layout.config, self._host)
         assert made is not None, "only topologies with global stores get here"
         self._task: Task = made
-        topics = {topic for topic, _ in layout.global_partitions()}
-        self._topics = {topic: log.topic_id(topic) for topic in topics}
-        self._tombstones_ms = min(tombstones_ms(log, topic) for topic in topics)
         self._seen = self._read_state()
         self._counted: dict[str, float] = {}
 
@@ -100,19 +101,20 @@ class GlobalTables:
             self._write(self._seen, {})
 
     def _has_all(self, state: _CopyState, ends: Mapping[str, int]) -> bool:
-        names = (partition_name(*target) for target in self._layout.global_partitions())
-        return state.topics == self._topics and all(state.positions.get(name, 0) >= ends.get(name, 0) for name in names)
+        positions = state.positions
+        return state.topics == self._topics and all(
+            positions.get(name, 0) >= ends.get(name, 0) for name in self._targets
+        )
 
     def _is_usable(self, state: _CopyState) -> bool:
         return state.topics == self._topics and _now_ms() - state.current_ms < self._tombstones_ms
 
     def _read_on(self, state: _CopyState, ends: Mapping[str, int]) -> _CopyState:
         """Reads up to the ends; returns the state then. What was cut off meanwhile is read from the new beginning."""
-        targets = self._layout.global_partitions()
-        begins = {partition_name(*target): at for target, at in self._log.begin_offsets(targets).items()}
-        state = replace(state, positions={**begins, **state.positions})
-        for topic, partition in targets:
-            name = partition_name(topic, partition)
+        begins = self._log.begin_offsets(self._targets.values())
+        found = {name: begins[target] for name, target in self._targets.items()}
+        state = replace(state, positions={**found, **state.positions})
+        for name, (topic, partition) in self._targets.items():
             while (start := state.positions[name]) < ends.get(name, 0):
                 try:
                     reached = self._read(topic, partition, start, ends[name])
