@@ -6,14 +6,16 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, TypeAlias
 
 from headrace.app.directories import open_log
 from headrace.arguments.values import flag, whole_number
 from headrace.batches.bounded_input import bounded_layout
-from headrace.batches.bounded_rows import BoundedJob, RowKind, bounded_config, unpack_headers
-from headrace.batches.task_host import partitions_in
+from headrace.batches.bounded_rows import BoundedJob, RowKind, bounded_config, pages
+from headrace.batches.task_host import ensure_topic
 from headrace.change.seeding import Cut, commit_seed, prepare_seed
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, TopologyError, describe_value, did_you_mean
@@ -21,14 +23,12 @@ from headrace.serdes import Serde
 from headrace.spark.bounded.input_rows import InputRows
 from headrace.spark.bounded.run import BackfillRun, as_input_rows, default_tasks, rows_before
 from headrace.topics.journal import DurableLog
-from headrace.topics.log import Output
 from headrace.topology.topology import Topology
 
 CHUNK_RECORDS = 500_000
-_PAGE_RECORDS = 10_000
 _SEED_KINDS = (RowKind.CHANGELOG, RowKind.MEMORY)
 
-# Any: data frames of Spark, whose package is loaded by those who have one.
+# Any: a data frame of Spark, whose package is not loaded here.
 Frame: TypeAlias = Any
 
 
@@ -38,7 +38,7 @@ class Backfill:
     def __init__(self, topology: Topology, run: BackfillRun) -> None:
         self._topology = topology
         self.run = run
-        """The run on Spark, for those who need rows as they are."""
+        """The run on Spark, with rows as they are."""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -73,17 +73,10 @@ class Backfill:
         Nothing is written before all of it is there. If this is interrupted, a part is written.
         """
         for topic in self.counts:
-            partitions_in(log, topic)
-        pending: list[Output] = []
-        topic = ""
-        for row in self.run.rows(RowKind.OUTPUT):
-            if pending and (row.topic != topic or len(pending) >= _PAGE_RECORDS):
-                log.append(topic, pending)
-                pending = []
-            topic = row.topic
-            pending.append((row.partition, row.timestamp, row.key, row.value, unpack_headers(row.headers)))
-        if pending:
-            log.append(topic, pending)
+            ensure_topic(log, topic)
+        for topic, rows in groupby(self.run.rows(RowKind.OUTPUT), key=attrgetter("topic")):
+            for page in pages(rows, attrgetter("size")):
+                log.append(topic, [row.output() for row in page])
 
     def close(self) -> None:
         """Deletes the results."""
@@ -160,8 +153,9 @@ mean 'orders'?
                 f"{'close_windows' if close_windows else 'tasks'}"
             )
             raise ConfigError(message)
+        until = _checked_cut(cut)
         with _opened(log, settings) as opened:
-            found = prepare_seed(topology, settings, opened, _checked_cut(cut))
+            found = prepare_seed(topology, settings, opened, until)
             older = rows_before(rows, found.positions if found.cut_ms is None else found.cut_ms)
             done = Backfill(topology, BackfillRun(found.job(_now_ms(), chunk_records), older))
             try:

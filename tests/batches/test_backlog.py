@@ -117,7 +117,7 @@ def test_one_batch_gives_the_same(tmp_path: Path) -> None:
         ranges = {
             place.name: tuple(Range(*target, 0, log.end_offsets([target])[target], None) for target in targets)
             for place in layout.tasks
-            if (targets := list(layout.ranges(place)))
+            if (targets := list(layout.log_inputs(place)))
         }
         plan = Plan(0, 0, ranges)
         driver.application_run.commit(plan, driver.execute(plan))

@@ -30,7 +30,14 @@ def test_a_repartition_makes_a_level_whose_tasks_read_no_topic(tmp_path: Path) -
     ]
     assert layout.depth == 2
     assert layout.edges == {"app-by-value-repartition": 1}
-    assert [list(layout.ranges(place)) for place in layout.tasks] == [[("in", 0)], [("in", 1)], [("in", 2)], [], [], []]
+    assert [list(layout.log_inputs(place)) for place in layout.tasks] == [
+        [("in", 0)],
+        [("in", 1)],
+        [("in", 2)],
+        [],
+        [],
+        [],
+    ]
     assert layout.by_name["1_2"].inputs[0][1:] == ("app-by-value-repartition", 2)
 
 
@@ -58,7 +65,7 @@ def test_what_closes_a_cycle_is_read_from_the_log(tmp_path: Path) -> None:
         orders.join(users, lambda order, user: order, foreign_key=lambda order: order["user"]).to_stream().to("out")
 
     layout = Bench(tmp_path, build, {"orders": 2, "users": 3, "out": 1}).layout
-    read: set[TopicPartition] = {target for place in layout.tasks for target in layout.ranges(place)}
+    read: set[TopicPartition] = {target for place in layout.tasks for target in layout.log_inputs(place)}
     (back,) = {topic for topic, _ in read} - {"orders", "users"}
     assert "SUBSCRIPTION-RESPONSE" in back
     (forward,) = layout.edges
@@ -71,7 +78,7 @@ def test_a_task_reads_as_many_partitions_as_each_topic_has(tmp_path: Path) -> No
         builder.stream(["narrow", "wide"]).to("out")
 
     layout = Bench(tmp_path, build, {"narrow": 1, "wide": 2, "out": 1}).layout
-    assert [list(layout.ranges(place)) for place in layout.tasks] == [[("narrow", 0), ("wide", 0)], [("wide", 1)]]
+    assert [list(layout.log_inputs(place)) for place in layout.tasks] == [[("narrow", 0), ("wide", 0)], [("wide", 1)]]
 
 
 def test_a_pattern_does_not_mean_the_applications_own_topics(tmp_path: Path) -> None:
@@ -81,7 +88,7 @@ def test_a_pattern_does_not_mean_the_applications_own_topics(tmp_path: Path) -> 
     bench = Bench(tmp_path, build, {"in": 1, "other": 1})
     assert "app-counts-changelog" in bench.log.topics()
     (place,) = bench.layout.tasks
-    assert sorted(bench.layout.ranges(place)) == [("in", 0), ("other", 0)]
+    assert sorted(bench.layout.log_inputs(place)) == [("in", 0), ("other", 0)]
 
 
 def test_global_tables_are_no_tasks(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from headrace.batches import working_copy
 from headrace.batches.working_copy import Applied, WorkingCopy, describe, died_running, discard
 from headrace.errors import ProcessorStateError, RetriableError
 from headrace.state.engines.changes import Changes
-from headrace.state.engines.environment import DISK_ENGINES, Kind
+from headrace.state.engines.environment import DISK_ENGINES, OWN, Kind
 
 CONFIG = StreamsConfig()
 ROWS = {b"key-%d" % number: b"x" * 100 for number in range(1000)}
@@ -191,15 +191,31 @@ def test_a_copy_that_was_never_finished_is_thrown_away(tmp_path: Path) -> None:
 
 
 @ON_DISK
-def test_a_copy_from_before_a_reboot_is_thrown_away(
-    tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("another_boot", [True, False])
+def test_a_copy_from_before_a_reboot_or_of_another_version_is_thrown_away(
+    tmp_path: Path, kind: Kind, monkeypatch: pytest.MonkeyPatch, *, another_boot: bool
 ) -> None:
     copy = opened(tmp_path / "0_0", kind)
     settle(copy, 1, a="1")
     copy.write()
     copy.close()
     assert on_disk(tmp_path / "0_0", kind) == ({b"a": b"1"}, 1)
-    monkeypatch.setattr(working_copy, "boot_id", lambda: "another boot")
+    if another_boot:
+        monkeypatch.setattr(working_copy, "boot_id", lambda: "another boot")
+    else:
+        monkeypatch.setattr(working_copy, "_LAYOUT", 1_000)
+    assert on_disk(tmp_path / "0_0", kind) == ({}, -1)
+
+
+@ON_DISK
+def test_a_copy_whose_state_cannot_be_read_is_thrown_away(tmp_path: Path, kind: Kind) -> None:
+    copy = opened(tmp_path / "0_0", kind)
+    settle(copy, 1, a="1")
+    copy.write()
+    environment = copy._parts[kind].environment
+    environment.apply({OWN: Changes(rows={b"state": b"\xff of another version"})})
+    copy._parts[kind]._write_seal()
+    copy.close()
     assert on_disk(tmp_path / "0_0", kind) == ({}, -1)
 
 

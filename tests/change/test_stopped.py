@@ -15,7 +15,7 @@ from headrace.batches.change_plan import ChangePlan
 from headrace.change.changelog_rows import latest_rows, read_pages
 from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
 from headrace.errors import BatchError, LockError
-from headrace.topics.journal import DurableLog, TaskCommitState
+from headrace.topics.journal import DurableLog
 from headrace.topics.log import Output
 from tests.change.kit import Program, read_by_key, write
 
@@ -51,19 +51,18 @@ def commit_tasks(app: StoppedApplication, *tasks: str) -> list[bool]:
 
     def update(task: str) -> bool:
         target = (CHANGELOG, int(task[2:]))
+        head = app.head(task, [target])
+        assert head.record is not None
 
-        def change(head: TaskCommitState) -> TaskUpdate:
-            assert head.record is not None
+        def rewritten() -> Iterator[tuple[str, list[Output]]]:
+            for page in latest_rows(app.log, target, 0, head.ends[target]):
+                rows: list[Output] = [(target[1], time_ms, key, count(100), ()) for _, time_ms, key, _, _ in page]
+                yield CHANGELOG, rows
 
-            def rewritten() -> Iterator[tuple[str, list[Output]]]:
-                for page in latest_rows(app.log, target, 0, head.ends[target]):
-                    rows: list[Output] = [(target[1], time_ms, key, count(100), ()) for _, time_ms, key, _, _ in page]
-                    yield CHANGELOG, rows
-
-            positions = {(topic, partition): at for topic, partition, at in head.record.positions}
-            return TaskUpdate(positions=positions, memory=head.record.memory, written=rewritten())
-
-        return app.commit_task(task, [target], change)
+        positions = {(topic, partition): at for topic, partition, at in head.record.positions}
+        return app.commit_task(
+            task, [target], TaskUpdate(positions=positions, memory=head.record.memory, written=rewritten())
+        )
 
     return [update(task) for task in tasks]
 

@@ -106,7 +106,7 @@ class KafkaHistory(History):
         found = Batches()
         topic = self.broker.topics.get(_BATCHES)
         for entry in topic.partitions[0].entries if topic is not None else ():
-            found = found.behind(entry.offset, entry.key or b"", entry.value or b"")
+            found = found.with_record(entry.offset, entry.key or b"", entry.value or b"")
         return found
 
     def is_unfinished(self) -> bool:

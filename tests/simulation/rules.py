@@ -74,8 +74,9 @@ def _shared_place(application: str, task: str) -> TopicPartition:
     return f"{application}-headrace-0-tasks", 0
 
 
-def _named_record(self: KafkaTaskJournal, producer: Any, record: TaskRecord, delivery: Delivery) -> None:
+def _named_record(self: KafkaTaskJournal, producer: Any, record: TaskRecord, delivery: Delivery) -> int:
     self._produce(producer, b"record " + self._task.encode(), record.pack(), delivery)
+    return 1
 
 
 def _named_last_record(self: KafkaTaskJournal, end: int, stamp: str | None = None) -> TaskRecord | None:
@@ -207,16 +208,16 @@ def _commit_if_written(
 
 # 7: records of drivers are fenced.
 
-_own_behind = History.behind
+_own_with_record = History.with_record
 
 
-def _behind_unfenced(self: History, offset: int, key: bytes, value: bytes) -> History:
+def _with_record_unfenced(self: History, offset: int, key: bytes, value: bytes) -> History:
     kind, _, number = key.partition(b" ")
     if kind in (BATCH, PLAN) and int(number) < self.newest and not self.is_reset:
         if kind == PLAN:
             return replace(self, plan_data=value)
         return replace(self, batch_data=value, batch_offset=offset, plan_data=b"")
-    return _own_behind(self, offset, key, value)
+    return _own_with_record(self, offset, key, value)
 
 
 # 9: working copies.
@@ -328,7 +329,7 @@ SWITCHES: Sequence[Switch] = (
     Switch(
         "unfenced-drivers",
         "7",
-        ((KafkaJournal, {"_check_between": _nothing}), (History, {"behind": _behind_unfenced})),
+        ((KafkaJournal, {"_check_between": _nothing}), (History, {"with_record": _with_record_unfenced})),
         {"second_driver": 0.5},
         first=70,
     ),

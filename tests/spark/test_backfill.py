@@ -106,6 +106,44 @@ def test_only_columns_that_are_given_go_to_python(spark: SparkSession) -> None:
     assert [row.headers for row in record_columns("words", InputRows(rows=given))[0].collect()] == [[]]
 
 
+def test_rows_may_lack_an_offset_and_come_in_large_arrays(spark: SparkSession) -> None:
+    from headrace.spark import backfill
+
+    frame = spark.createDataFrame(
+        [(b"2", 5, 7), (b"1", 5, None), (b"3", 5, 8)], "value binary, timestamp long, offset long"
+    )
+    rates = spark.createDataFrame([(b"20", 1, 3), (b"10", 1, None)], "value binary, timestamp long, offset long")
+    builder = StreamsBuilder()
+    consumed: Consumed[Any, Any] = Consumed(key_serde=TEXT)
+    table = builder.global_table("rates", consumed)
+    joined = builder.stream("in").join(table, lambda value, rate: value * rate, key_selector=lambda *_: "key")
+    joined.to("out")
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+    try:
+        inputs = {"in": frame, "rates": rates.selectExpr("'key' AS key", "*")}
+        with backfill(builder.build(), inputs, tasks=1) as done:
+            found = done.output("out").orderBy("sequence").collect()
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+    assert [row.value for row in found] == ["20", "40", "60"]
+
+
+def test_headers_that_are_none_are_told(spark: SparkSession) -> None:
+    from headrace.spark import backfill
+
+    def run(headers: Any, kind: str) -> None:
+        frame = spark.createDataFrame([("a", 1, headers)], f"value string, timestamp long, headers {kind}")
+        backfill(counting(), {"words": frame})
+
+    wanted = "the headers of 'words' must be an array of structs of a text and bytes"
+    for kind in ("string", "array<string>", "array<struct<key:string,value:string>>", "array<struct<name:string>>"):
+        with pytest.raises(ConfigError, match=wanted):
+            run(None, kind)
+    for headers in ([None], [(None, b"value")]):
+        with pytest.raises(StreamsError, match=r"for topic 'words' has a header without a name"):
+            run(headers, "array<struct<key:string,value:binary>>")
+
+
 def test_seeded_application_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     """Of years in Parquet only what was after the cut is in the topics."""
     from headrace.spark import InputRows, backfill

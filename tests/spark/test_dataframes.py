@@ -156,6 +156,19 @@ def test_rows_are_written_as_records(spark: SparkSession, stand: Stand) -> None:
     }
 
 
+def test_header_without_a_name_is_refused_before_it_is_in_the_topic(spark: SparkSession, stand: Stand) -> None:
+    from pyspark.errors import PySparkException
+
+    stand.topic("out", 1)
+    frame = spark.sql(
+        "SELECT 'v' AS value, array(named_struct('key', CAST(NULL AS STRING), 'value', X'01')) AS headers"
+    )
+    writer = frame.write.format("headrace").options(**place(stand), topic="out", value="string").mode("append")
+    with pytest.raises(PySparkException, match="a record for topic 'out' has a header without a name"):
+        writer.save()
+    assert stand.log.read("out", 0, 0) == []
+
+
 def test_failed_write_leaves_nothing_of_the_tasks_that_failed(spark: SparkSession, stand: Stand) -> None:
     from pyspark.errors import PySparkException
 

@@ -63,11 +63,12 @@ def test_internal_topics_are_made_as_kafka_streams_makes_them(stand: Stand, kafk
 
     stand.run(build)
     every, last = kafka.describe_topic("app-all-changelog"), kafka.describe_topic("app-last-changelog")
-    assert (every.partitions, every.configs) == (3, {"cleanup.policy": "compact"})
+    own_times = {"message.timestamp.type": "CreateTime"}
+    assert (every.partitions, every.configs) == (3, {"cleanup.policy": "compact", **own_times})
     # Rows expire by stream time, never by the clock of a broker.
     unlimited = {"retention.ms": "-1", "retention.bytes": "-1"}
     assert last.configs.items() >= {"cleanup.policy": "compact,delete", "retention.ms": "-1"}.items()
-    assert last.configs.items() <= {"cleanup.policy": "compact,delete", **unlimited}.items()
+    assert last.configs.items() <= {"cleanup.policy": "compact,delete", **unlimited, **own_times}.items()
 
 
 def test_offsets_of_the_consumer_group_follow_the_positions(stand: Stand, kafka: KafkaLog) -> None:

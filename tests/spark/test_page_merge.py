@@ -7,9 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.spark.bounded import row_pages
 from headrace.spark.bounded.page_merge import Page, PageMerge
 from headrace.spark.bounded.row_pages import ROWS
 
@@ -75,6 +77,32 @@ def test_rows_come_in_order_of_time_sender_and_sequence(
             newest = max(places_now)
         assert list(directory.iterdir()) == []
     assert found[0] + found[1] == sorted(rows, key=lambda row: (row[1], row[0], row[2], row[3]))
+
+
+def large_pages(*pages: Sequence[int], row_bytes: int) -> Iterator[Page]:
+    """Returns pages with rows of these times."""
+    for times in pages:
+        count = len(times)
+        columns = [times, times, [None] * count, times, [b"key"] * count, [bytes(row_bytes)] * count, [None] * count]
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, ROWS.types, strict=True)]
+        yield Page(0, -1, pa.RecordBatch.from_arrays(arrays, schema=ROWS))
+
+
+def test_large_rows_do_not_wait_for_many_others(tmp_path: Path) -> None:
+    pages = large_pages(*([time] for time in range(100)), row_bytes=1_000)
+    steps = list(PageMerge(pages, tmp_path, at_once=1_000, at_once_bytes=10_000).parts())
+    assert max(sum(map(len, parts)) for parts in steps) <= 10
+    assert sum(len(part) for parts in steps for part in parts) == 100
+
+
+def test_large_rows_come_back_from_files_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_pages, "_PAGE_BYTES", 10_000)
+    pages = large_pages(*([time, 1_000 + time] for time in range(400)), row_bytes=1_000)
+    merge = PageMerge(pages, tmp_path, at_once=1_000, at_once_bytes=10_000, in_memory=100_000)
+    steps = [sum(map(len, parts)) for parts in merge.parts()]
+    assert sum(steps) == 800
+    # Of each of the files a piece is in memory.
+    assert max(steps) <= 20
 
 
 def test_a_page_alone_is_given_at_once(tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import LogError
+from headrace.errors import LogError, TopicError
 from headrace.topics.blob import info, pack, pack_all, pack_gaps, unpack
 from headrace.topics.log import Output, Raw
 
@@ -42,6 +44,26 @@ def test_many_records_become_blobs_of_about_the_limit(sizes: list[int]) -> None:
     blobs = list(pack_all(outputs, limit=2000))
     assert [record[3] for blob in blobs for record in unpack(blob)] == [output[3] for output in outputs]
     assert all(len(blob) <= 4200 or info(blob).records == 1 for blob in blobs)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "headers", "said"),
+    [
+        ("text", b"v", (), "the key of a record must be bytes or None; found str 'text'"),
+        (b"k", 5, (), "the value of a record must be bytes or None; found int 5"),
+        (b"k", b"v", ((None, b"x"),), "a header of a record must be a str and bytes or None; found None and"),
+        (b"k", b"v", (("h", "x"),), "a header of a record must be a str and bytes or None; found str 'h' and str 'x'"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_packed(key: Any, value: Any, headers: Any, said: str) -> None:
+    """A topic with such a blob would be taken for damaged, for good."""
+    with pytest.raises(TopicError, match=said):
+        pack([(None, 1, b"k", b"v", ()), (None, 1, key, value, headers)])
+
+
+def test_other_kinds_of_bytes_are_packed() -> None:
+    [found] = unpack(pack([(None, 1, bytearray(b"k"), memoryview(b"v"), ())]))  # type: ignore[list-item]  # lax users
+    assert found == (0, 1, b"k", b"v", ())
 
 
 def test_no_records_make_no_blob() -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from headrace.errors import LogError
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.embedded.cleaning import Cleaned
 from tests.topics.kit import clean_all, everything, keyed, record
@@ -15,6 +20,16 @@ def test_nothing_is_removed_by_default(embedded: EmbeddedLog) -> None:
     embedded.append("t", [record("a", "1", 5)])
     clean_all(embedded, NOW)
     assert keyed(everything(embedded, "t")) == [(0, "a", "1")]
+
+
+def test_directory_in_which_nothing_can_be_made_is_an_error_of_the_log(tmp_path: Path) -> None:
+    """Who keeps the log tidy goes on after such an error: the next time there may be room again."""
+    with EmbeddedLog(tmp_path, sync="none") as log:
+        (tmp_path / "cleaner.lock").mkdir()
+        with pytest.raises(LogError, match=r"cannot be cleaned: .*Is a directory"):
+            log.clean()
+        (tmp_path / "cleaner.lock").rmdir()
+        assert not log.clean().more
 
 
 def test_retention_removes_old_blobs_from_the_beginning(embedded: EmbeddedLog) -> None:

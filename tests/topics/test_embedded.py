@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.embedded.journal import EmbeddedJournal
 from headrace.topics.journal import JournalState, Receipt, TaskRecord
 from headrace.topics.log import Output
-from tests.topics.kit import commit, everything, keyed, record
+from tests.topics.kit import clean_all, commit, everything, keyed, record
 
 
 def test_log_is_there_after_reopening(tmp_path: Path) -> None:
@@ -273,7 +274,7 @@ def test_every_damaged_byte_is_refused_with_the_place_of_the_log(tmp_path: Path)
         commit(log, {"t": [record("key", "third", 7)]}, positions={("t", 0): 2})
         read_all(log)
     with lmdb.open(str(directory)) as environment, environment.begin() as transaction:
-        # The number of the next topic is not read; the name of the layout is compared at the start.
+        # The number of the next topic is read by who makes one; the name of the layout is compared at the start.
         entries = [(key, value) for key, value in transaction.cursor() if key[:1] not in {b"N", b"F"}]
     assert {key[:1] for key, _ in entries} == {b"T", b"P", b"B", b"A", b"R"}
     for key, value in entries:
@@ -289,6 +290,34 @@ def test_every_damaged_byte_is_refused_with_the_place_of_the_log(tmp_path: Path)
         read_all(log)
 
 
+def test_damaged_numbers_of_topics_are_refused(tmp_path: Path) -> None:
+    """A number that is given twice would make one topic of two."""
+    directory = tmp_path / "log"
+    with EmbeddedLog(directory, sync="none") as log:
+        log.create_topic("t")
+        log.create_topic("deleted")
+        log.delete_topic("deleted")
+    with lmdb.open(str(directory)) as environment, environment.begin() as transaction:
+        entries = {key[:1]: (key, value) for key, value in transaction.cursor()}
+    uses: dict[bytes, Callable[[EmbeddedLog], object]] = {
+        b"N": lambda log: log.create_topic("another"),
+        b"D": lambda log: log.clean(),
+    }
+    for kind, use in uses.items():
+        key, value = entries[kind]
+        for place in range(len(value)):
+            damaged = bytearray(value)
+            damaged[place] ^= 1
+            put(directory, key, bytes(damaged))
+            with EmbeddedLog(directory, sync="none") as log, pytest.raises(LogError, match="damaged"):
+                use(log)
+        put(directory, key, value)
+    with EmbeddedLog(directory, sync="none") as log:
+        log.create_topic("another")
+        clean_all(log, 0)
+        assert {log.topic_id(topic) for topic in log.topics()} == {"1", "3"}
+
+
 def put(directory: Path, key: bytes, value: bytes) -> None:
     with lmdb.open(str(directory), sync=False) as environment, environment.begin(write=True) as transaction:
         transaction.put(key, value)
@@ -299,4 +328,4 @@ def read_all(log: EmbeddedLog) -> None:
         everything(log, topic)
     log.positions("app")
     with closing(log.task_journal("app", 1, "0_0", [])) as part:
-        part.look()
+        part.read_record()

@@ -268,6 +268,15 @@ def test_reset_forgets_batches_positions_and_tasks_and_deposes_the_driver(log: D
     assert values(log, "out") == ["before", "after"]
 
 
+def test_reset_of_an_application_that_has_lost_an_internal_topic(log: DurableLog) -> None:
+    """It is what the error says that somebody gets who starts such an application."""
+    log.create_topic("app-one-changelog")
+    run_batch(log, log.open_journal("app", TASKS), 0, {"app-one-changelog": outputs("1")})
+    log.reset_application("app", ["app-lost-changelog", "app-one-changelog"])
+    assert log.open_journal("app", TASKS).state.batch_id == -1
+    assert "app-one-changelog" not in log.topics() or values(log, "app-one-changelog") == []
+
+
 def test_driver_deletes_what_is_needed_no_more(log: DurableLog) -> None:
     log.create_topic("out")
     journal = log.open_journal("app", TASKS)

@@ -13,12 +13,14 @@ import pytest
 pytest.importorskip("confluent_kafka")
 
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import TopicDescription  # type: ignore[attr-defined]  # the package does not list it
 
 import headrace
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, RetriableError, TopicError
 from headrace.topics.consumer_group import GroupOffset
 from headrace.topics.kafka import KafkaLog, administration, consumer_groups, time_lookup
+from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.client_errors import explain
 from headrace.topics.kafka.settings import ClientSettings
 from headrace.topics.log import Output
@@ -109,6 +111,21 @@ def test_unknown_client_setting_is_named(kafka: KafkaLog) -> None:
         with pytest.raises(ConfigError, match=r"fetch\.wait\.max\.mss"):
             log.read("t", 0, 0)
         assert log.topics() == ["t"]
+
+
+def test_partition_that_has_no_leader_at_the_moment_counts(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise keys would go to other partitions while a broker is away."""
+    kafka.create_topic("t", partitions=3)
+    ask = Administration._ask
+
+    def ask_of_two_brokers(self: Administration, question: Any) -> Any:
+        found = ask(self, question)
+        if isinstance(found, TopicDescription):
+            found.partitions[1].leader = None  # type: ignore[assignment]  # as the client has it
+        return found
+
+    monkeypatch.setattr(Administration, "_ask", ask_of_two_brokers)
+    assert kafka.describe_topic("t").partitions == 3
 
 
 def test_absent_broker_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ end, write_record = KafkaTaskJournal._end, KafkaTaskJournal._write_record
 def slow_record(self, producer, record, delivery):
     producer.flush()
     wait("records")
-    write_record(self, producer, record, delivery)
+    return write_record(self, producer, record, delivery)
 
 def slow_end(self, producer, delivery):
     producer.flush()

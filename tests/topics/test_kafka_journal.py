@@ -144,6 +144,18 @@ def test_task_finds_its_record_beside_open_and_aborted_transactions(kafka: Kafka
     assert kafka.task_journal("app", journal.incarnation, "0_0", []).open().record is None
 
 
+def test_task_reads_what_is_committed_whatever_the_settings_of_consumers_say(kafka: KafkaLog) -> None:
+    kafka.create_topic("out")
+    with KafkaLog(kafka.bootstrap_servers, consumer={"isolation.level": "read_uncommitted"}) as log:
+        journal = log.open_journal("app", TASKS)
+        journal.begin(0, b"plan")
+        aborted = (None, 1, b"record", task_record(0).pack(), ())
+        open_transaction(log, "0_0", OWN[0], [aborted]).abort_transaction(10)
+        open_transaction(log, "0_0", "out", outputs("aborted")).abort_transaction(10)
+        assert log.task_journal("app", journal.incarnation, "0_0", []).open().record is None
+        assert values(log, "out") == []
+
+
 def test_opening_ends_what_a_predecessor_has_open_before_it_looks(kafka: KafkaLog, other: KafkaLog) -> None:
     """Rule 2: first the predecessor is fenced, then its record is looked for."""
     kafka.create_topic("store-changelog")
@@ -390,6 +402,17 @@ def test_driver_announces_itself_again_if_a_reset_has_ended_meanwhile(
     assert journal.state.batch_id == -1
 
 
+def test_process_that_has_seen_a_reset_begin_finds_its_end_behind_a_cut(kafka: KafkaLog, other: KafkaLog) -> None:
+    run_batch(kafka, kafka.open_journal("app", TASKS), 0)
+    kafka.append(BATCHES[0], [(0, 1, RESET, b"", ())])
+    with pytest.raises(BatchError, match="a reset was begun"):
+        other.open_journal("app", TASKS)
+    kafka.reset_application("app")
+    run_batch(kafka, kafka.open_journal("app", TASKS), 0)
+    kafka.delete_records({BATCHES: kafka.end_offsets([BATCHES])[BATCHES] - 1})
+    assert other.open_journal("app", TASKS).state.batch_id == 0
+
+
 def test_reset_empties_topics_and_keeps_them(kafka: KafkaLog) -> None:
     """Rule 10: what a process deletes that was believed dead is named by offsets, which are not given again."""
     kafka.create_topic("in")
@@ -474,6 +497,19 @@ def test_what_nobody_needs_any_more_is_cut_off(kafka: KafkaLog, monkeypatch: pyt
     assert [head.batch_id for head in heads if head is not None] == [4, 0]
 
 
+def test_large_record_of_a_task_outlives_the_cut(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has several parts, and the driver knows where the last one is."""
+    monkeypatch.setattr(journal_maintenance, "CUT_EVERY_S", 0.0)
+    monkeypatch.setattr(journal_maintenance, "GROUP_EVERY_S", 0.01)
+    journal = kafka.open_journal("app", TASKS)
+    done = task_record(0, memory=token_hex(1_500_000).encode())
+    journal.begin(0, b"plan")
+    journal.commit(0, [run_task(kafka, journal, "0_0", done, edges=[edge("1_0", 0, b"blob")])])
+    # The edge is gone, all four parts of the record are there.
+    until(lambda: begin(kafka, OWN) == 1)
+    assert kafka.task_journal("app", journal.incarnation, "0_0", []).open().record is not None
+
+
 def test_offsets_of_the_group_follow_for_tools_and_decide_nothing(
     kafka: KafkaLog, other: KafkaLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -502,6 +538,16 @@ def test_positions_to_begin_at_outlive_the_group_although_no_batch_was_recorded(
     assert other.positions("app") == {("in", 0): 5}
     state = other.open_journal("app", TASKS).state
     assert (state.batch_id, state.positions) == (-1, {("in", 0): 5})
+
+
+def test_application_with_a_batch_that_was_begun_cannot_begin_elsewhere(kafka: KafkaLog) -> None:
+    kafka.create_topic("in")
+    journal = kafka.open_journal("app", TASKS)
+    journal.begin(0, b"plan")
+    run_task(kafka, journal, "0_0", task_record(0, positions={("in", 0): 3}))
+    with pytest.raises(BatchError, match="has begun batch 0, and tasks may have committed it"):
+        kafka.begin_at("app", {("in", 0): 5})
+    assert kafka.open_journal("app", TASKS).state.begun == b"plan"
 
 
 def test_application_that_another_process_has_reset_has_no_batch(kafka: KafkaLog, other: KafkaLog) -> None:
@@ -569,11 +615,14 @@ def test_transaction_that_took_too_long_names_the_setting(kafka: KafkaLog, monke
     kafka.create_topic("out")
     write_record = KafkaTaskJournal._write_record
 
-    def slowly(*arguments: object) -> None:
+    def slowly(*arguments: object) -> int:
         assert isinstance(arguments[1], Producer)
         arguments[1].flush(10)
         time.sleep(2.5)
-        write_record(*arguments)  # type: ignore[arg-type]
+        return write_record(*arguments)  # type: ignore[arg-type]
+
+    def fenced(*_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._FENCED))
 
     with KafkaLog(kafka.bootstrap_servers, producer={"transaction.timeout.ms": 1000}) as log:
         journal = log.open_journal("app", TASKS)
@@ -587,6 +636,11 @@ def test_transaction_that_took_too_long_names_the_setting(kafka: KafkaLog, monke
         assert part.open().record is None
         journal.commit(0, [part.commit(task_record(0), [("out", outputs("quick"))], [])])
         assert values(log, "out") == ["quick"]
+        # Who is fenced when it opens the task has no transaction that could have taken too long.
+        time.sleep(1)
+        monkeypatch.setattr(task_transaction, "init_producer", fenced)
+        with pytest.raises(RetriableError, match="another attempt at the task has taken over while opening task 0_0"):
+            part.open()
 
 
 def test_record_that_the_broker_refuses_is_explained_and_nothing_stays_open(kafka: KafkaLog) -> None:
@@ -600,6 +654,18 @@ def test_record_that_the_broker_refuses_is_explained_and_nothing_stays_open(kafk
     kafka.append("small", outputs("behind"))
     until(lambda: values(kafka, "small") == ["behind"])
     assert part.open().record is None
+
+
+def test_journal_that_fails_keeps_no_other_from_recording(kafka: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Journals of a process share a producer, which is replaced when one of them has failed."""
+    one, two = (kafka.open_journal(application, TASKS) for application in ("one", "two"))
+    monkeypatch.setattr(Clients, "patience_s", 5.0)
+    with pytest.raises(TopicError, match="too large"):
+        one.begin(0, b"plan" * 1_000_000)
+    former = [thread for thread in threading.enumerate() if thread.name == "headrace-acknowledgements"]
+    until(lambda: not any(thread.is_alive() for thread in former))
+    two.begin(0, b"plan")
+    assert kafka.open_journal("two", TASKS).state.begun == b"plan"
 
 
 def test_closed_journal_says_so(kafka: KafkaLog) -> None:

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 class Callbacks:
     """Calls listeners so that they cannot do harm, and knows in which threads that is going on.
 
-    Who is called by the application must not wait for its end, since that end waits for the call to return.
+    A listener must not wait for the end of the application, since that end waits for the listener to return.
     """
 
     def __init__(self) -> None:

@@ -45,18 +45,19 @@ class Description:
     @classmethod
     def of(
         cls,
+        log: DurableLog,
         topology: Topology,
         config: StreamsConfig,
         external: Mapping[str, int],
         internal_topics: Iterable[str],
-        input_ids: Mapping[str, str],
     ) -> Description:
         """Describes a topology on topics of others that have so many partitions; internal topics may be named twice."""
+        application = config.application_id
         return cls(
-            config.application_id,
+            application,
             Fingerprint.of(topology, external),
             tuple(dict.fromkeys(internal_topics)),
-            input_ids,
+            input_ids(topology, application, log),
             Outline.of(topology, config, external),
         )
 
@@ -65,10 +66,9 @@ class Description:
         cls, log: DurableLog, topology: Topology, config: StreamsConfig, further_topics: Iterable[str] = ()
     ) -> Description:
         """Describes a topology on the topics that are in the log; ``further_topics`` are internal, too."""
-        application = config.application_id
-        external = external_partitions(topology, application, log)
+        external = external_partitions(topology, config.application_id, log)
         names = [topic.name for topic in internal_topics(topology, config, external)]
-        return cls.of(topology, config, external, [*names, *further_topics], input_ids(topology, application, log))
+        return cls.of(log, topology, config, external, [*names, *further_topics])
 
     @classmethod
     def read(cls, log: DurableLog, application: str) -> Description | None:

@@ -211,7 +211,7 @@ def _part(topology: Topology, part: Subtopology, level: int, tasks: int, counts:
 
 
 def _kind(builder: StoreBuilder) -> str:
-    # These change how rows are laid out, so they are another kind to those who find the rows.
+    # These change how rows are laid out, so the rows are of another kind.
     flags = [name for name in ("time_index", "retain_duplicates") if getattr(builder.supplier, name, False)]
     return " ".join([builder.kind, *flags])
 
@@ -251,7 +251,7 @@ def _find_changed(number: int, before: Part, after: Part, kept: set[str], *, kee
     if set(before.inputs) != set(after.inputs) or before.patterns != after.patterns:
         yield f"{where} read {_inputs(before)} and now reads {_inputs(after)}", _naming_topics(before, after)
     for topic in sorted(before.inputs.keys() & after.inputs.keys()):
-        # Who remembers nothing can have any number of tasks.
+        # An application without state can have any number of tasks.
         if keeps_state and before.inputs[topic] != after.inputs[topic]:
             what = f"{where}: '{topic}' had {before.inputs[topic]} partitions and now has {after.inputs[topic]}"
             yield what, "keys would go to tasks that do not have their state: split it with `headrace grow`"

@@ -45,6 +45,6 @@ class Latch:
                 if left <= 0:
                     return self._is_set
             else:
-                # One token serves all who wait, one after the other.
+                # One token serves all threads that wait, one after the other.
                 self._tokens.put(None)
         return True

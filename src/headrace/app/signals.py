@@ -48,7 +48,8 @@ def closing_on_signals(close: Callable[[], object]) -> Iterator[list[int]]:
                 logger.info("closing, because of %s; Ctrl-C ends the process at once", signal.Signals(number).name)
                 closer.start()
             elif number == signal.SIGINT and not impatient.is_set():
-                # Whoever asks twice does not want to wait; a SIGTERM that follows is rather a parent that passes it on.
+                # A second Ctrl-C means that the user does not want to wait. A SIGTERM that follows is more likely one
+                # that a parent process passes on.
                 # Only the main thread may bring the system's own handler back, and may have to be woken for it.
                 impatient.set()
                 signal.pthread_kill(main, signal.SIGINT)
@@ -63,7 +64,7 @@ def closing_on_signals(close: Callable[[], object]) -> Iterator[list[int]]:
         watcher = threading.Thread(target=watch, name="headrace-signals", daemon=True)
         watcher.start()
         # A handler runs in the main thread, once that does something. The kernel may give the signal to another thread,
-        # and the main one would go on waiting; what is written here is read at once, whoever got it.
+        # and the main one would go on waiting; what is written here is read at once, whichever thread got it.
         woken.settimeout(0)
         descriptor = signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
         try:

@@ -26,7 +26,7 @@ from headrace.app.topics import (
     make_internal,
     make_outputs,
 )
-from headrace.batches.inputs import check_deleted, check_inputs, input_ids, named_inputs
+from headrace.batches.inputs import check_deleted, check_inputs, named_inputs
 from headrace.config import StreamsConfig
 from headrace.errors import BatchError, StateDirectoryError
 from headrace.topics.consumer_group import left_by_kafka_streams
@@ -83,7 +83,7 @@ def _prepare(topology: Topology, config: StreamsConfig, log: DurableLog, directo
     wanted = internal_topics(topology, config, external)
     before = () if known is None else known.internal_topics
     names = [*before, *(topic.name for topic in wanted)]
-    now = Description.of(topology, config, external, names, input_ids(topology, application, log))
+    now = Description.of(log, topology, config, external, names)
     if known is None:
         check_unused(wanted, application, log)
     else:

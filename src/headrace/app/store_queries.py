@@ -157,7 +157,7 @@ class Queries:
     def query_metadata_for_key(
         self, store: str, key: Any, *, partitioner: StreamPartitioner | None = None
     ) -> KeyQueryMetadata:
-        """Returns the partition of a key, and who has it: this application, and view processes as its standbys.
+        """Returns the partition of a key, and its hosts: this application, and view processes as its standbys.
 
         The partition is that of the key's hash, or what ``partitioner`` says, which must be the one that the records
         that feed the store were written with.

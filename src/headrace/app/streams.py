@@ -231,7 +231,7 @@ class Streams(Queries):
         if self._opened is not None:
             take_failure_note(self._opened.directory)
         self._serving.seen.failed(error)
-        # Whole only for those who ask for it: otherwise wait(), or leaving the context, raises it.
+        # With its traceback only at level DEBUG: wait(), or leaving the context, raises it.
         logger.error("application '%s' failed: %s", self._config.application_id, without_quotes(error))
         logger.debug("application '%s' failed", self._config.application_id, exc_info=error)
         if self._stopping.is_set or isinstance(error, FencedError):
@@ -258,7 +258,7 @@ class Streams(Queries):
         else:
             self._changes.become(StreamsState.PENDING_SHUTDOWN)
             last = StreamsState.NOT_RUNNING
-        # Whoever is told of the last state may start the next instance.
+        # A listener that hears of the last state may start the next instance.
         self._serving.close()
         self._own_views.close()
         opened.close()

@@ -31,6 +31,9 @@ _INTERNAL = re.compile(
     r"|KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic)"
 )
 
+# Rows get their times back from it, whatever the brokers do by default; Kafka Streams sets it, too.
+_CHANGELOG: Mapping[str, str] = {"message.timestamp.type": "CreateTime"}
+
 
 @dataclass(frozen=True)
 class WantedTopic:
@@ -105,7 +108,7 @@ def internal_topics(topology: Topology, config: StreamsConfig, external: Mapping
     home = {store: part.id for part in topology.subtopologies() for store in part.state_stores}
     for store, topic in logged_stores(topology, application).items():
         builder = topology.store_builders[store]
-        configs = {**builder.changelog_topic_config(), **common, **builder.log_config}
+        configs = {**_CHANGELOG, **builder.changelog_topic_config(), **common, **builder.log_config}
         # A store whose sub-topology reads nothing yet will have a task as soon as its pattern matches.
         wanted.append(WantedTopic(topic, max(1, tasks[home[store]]), configs))
     return wanted
@@ -167,7 +170,7 @@ def check_unused(wanted: Iterable[WantedTopic], application: str, log: DurableLo
         )
         raise IncompatibleTopologyError(message)
     there = set(log.topics())
-    used = [topic.name for topic in wanted if topic.name in there and not _is_empty(topic.name, log)]
+    used = [topic.name for topic in wanted if topic.name in there and not is_empty(topic.name, log)]
     if used:
         names = ", ".join(f"'{name}'" for name in used)
         message = (
@@ -179,7 +182,8 @@ def check_unused(wanted: Iterable[WantedTopic], application: str, log: DurableLo
         raise IncompatibleTopologyError(message)
 
 
-def _is_empty(topic: str, log: TopicLog) -> bool:
+def is_empty(topic: str, log: TopicLog) -> bool:
+    """Returns whether a topic has no records, or none any more."""
     targets = [(topic, partition) for partition in range(log.partitions_of(topic))]
     return log.begin_offsets(targets) == log.end_offsets(targets)
 
@@ -189,7 +193,7 @@ def _discard_unfit(wanted: Iterable[WantedTopic], log: TopicLog, there: Collecti
     unfit = set()
     for topic in wanted:
         has_others = topic.name in there and log.partitions_of(topic.name) != topic.partitions
-        if has_others and _is_empty(topic.name, log):
+        if has_others and is_empty(topic.name, log):
             log.delete_topic(topic.name)
             unfit.add(topic.name)
     return unfit

@@ -1,4 +1,4 @@
-"""Micro-batches: what is read, who runs it, and how it becomes durable. Nothing here knows of Spark.
+"""Micro-batches: their plans, their tasks, and their commits. Nothing here knows of Spark.
 
 | module | what it is about |
 |---|---|
@@ -9,7 +9,7 @@
 | `unread_edges` | records of repartition topics that Kafka Streams has left unread |
 | `change_plan` | a micro-batch that changes a stopped application |
 | `application` | what processes that run tasks need of an application |
-| `executor` | `Executor.run(plans) -> outcomes`: the seam to whoever runs tasks; and tasks in this process |
+| `executor` | `Executor.run(plans) -> outcomes`: the seam to what runs tasks; and tasks in this process |
 | `task_runner`, `live_task`, `task_host`, `global_tables` | one task in one process |
 | `edges` | records from one task to another, page by page |
 | `working_copy`, `restore` | a task's stores on the disk, and how changelogs bring them up to date |

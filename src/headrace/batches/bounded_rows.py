@@ -1,7 +1,7 @@
 """Rows that a backfill shuffles, and what all of its tasks have in common.
 
-Who shuffles rows brings those of one task together, in the order in which a micro-batch of everything would process
-them: by time, input, sender and sequence.
+The shuffle brings the rows of a task together, in the order in which a micro-batch of everything would process them: by
+time, input, sender and sequence.
 
 * A record that goes over an edge counts as old as the newest one that its task has sent to the same partition before,
   so it never overtakes that one.
@@ -10,19 +10,19 @@ them: by time, input, sender and sequence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import IntEnum
 from functools import cached_property
 from itertools import count, repeat
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.config import StreamsConfig
-from headrace.topics.log import Headers, Raw
+from headrace.topics.log import Headers, Output, Raw
 
 FIRST_MS = -(1 << 63)
 """Sorts before all records: state that a task has left in the round before."""
@@ -30,6 +30,10 @@ FROM_INPUT = -1
 """The sender of records that come from outside."""
 ROUND_BITS = 40
 """What is sent in a later round has a higher number."""
+_PAGE_ROWS = 10_000
+_PAGE_BYTES = 8 << 20
+
+T = TypeVar("T")
 
 
 class RowKind(IntEnum):
@@ -68,6 +72,15 @@ class ShuffleRow(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: bytes | None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has."""
+        return len(self.key or b"") + len(self.value or b"")
+
+    def output(self) -> Output:
+        """Returns the record that it is."""
+        return self.partition, self.timestamp, self.key, self.value, unpack_headers(self.headers)
 
 
 @dataclass(frozen=True)
@@ -129,6 +142,24 @@ class TaskInput(NamedTuple):
     task: int
     is_state: bool
     parts: Sequence[Part]
+
+
+def pages(rows: Iterable[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Returns rows in pages of many rows, or of fewer if they are large; ``size`` gives the bytes of a row.
+
+    >>> [len(page) for page in pages([5 << 20, 5 << 20, 1, 1], lambda row: row)]
+    [2, 2]
+    """
+    page: list[T] = []
+    left = _PAGE_BYTES
+    for row in rows:
+        page.append(row)
+        left -= size(row)
+        if left <= 0 or len(page) == _PAGE_ROWS:
+            yield page
+            page, left = [], _PAGE_BYTES
+    if page:
+        yield page
 
 
 _pack_headers = msgspec.msgpack.Encoder().encode

@@ -25,6 +25,7 @@ from headrace.batches.bounded_rows import (
     RowPage,
     TaskInput,
     pack_headers,
+    pages,
     unpack_headers,
 )
 from headrace.batches.edges import FIRST_PARTITION
@@ -37,8 +38,6 @@ from headrace.state import OverlayEngine
 from headrace.state.engines.changes import Changes
 from headrace.topics.log import Output, Raw, Topic
 from headrace.topics.record_partitioning import spread
-
-_PAGE_ROWS = 10_000
 
 
 class BoundedTask:
@@ -190,7 +189,7 @@ class BoundedTask:
         rank: int = 0,
         sender: int = 0,
     ) -> RowPage:
-        """Returns records for a task, or in the name of this one: for whoever asked, or for its next round."""
+        """Returns a page of records for the task ``reader``; without one, of results of this task, or of its state."""
         task = self._number if reader is None else reader
         partitions, timestamps, keys, values, headers = zip(*outputs, strict=True)
         first = self._sequence + 1
@@ -236,14 +235,7 @@ class BoundedTask:
 
 
 def _pages(engine: OverlayEngine) -> Iterator[list[tuple[bytes, bytes]]]:
-    page: list[tuple[bytes, bytes]] = []
-    for row in engine.scan():
-        page.append(row)
-        if len(page) == _PAGE_ROWS:
-            yield page
-            page = []
-    if page:
-        yield page
+    return pages(engine.scan(), lambda row: len(row[0]) + len(row[1]))
 
 
 def run_tasks(job: BoundedJob, inputs: Iterable[TaskInput], directory: Path) -> Iterator[list[RowPage]]:

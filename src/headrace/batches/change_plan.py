@@ -22,7 +22,7 @@ class ChangePlan(msgspec.Struct, frozen=True):
     """The command that makes it, and finishes it if it was interrupted."""
     batch_id: int
     """The micro-batch as which it is committed: the last one of the application, plus one."""
-    # Any: JSON of whoever makes the change.
+    # Any: JSON, which is different for each kind of change.
     details: dict[str, Any] = {}
 
     def pack(self) -> bytes:

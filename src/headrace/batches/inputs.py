@@ -63,9 +63,9 @@ def check_deleted(application: str, before: Collection[str], now: Collection[str
 
 @contextmanager
 def naming_deleted(layout: Layout) -> Iterator[None]:
-    """Says of a topic that the layout has, and the log has not any more, that it was deleted.
+    """Raises the right error for a topic that the layout has and the log has no more: it was deleted.
 
-    The log itself takes a name that it does not have for a slip, and suggests another topic, whosesoever it is.
+    The log itself takes an unknown name for a mistake in writing, and suggests a topic of any application.
     """
     try:
         yield

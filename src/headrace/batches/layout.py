@@ -133,8 +133,8 @@ class Layout:
         """Returns how many tasks a sub-topology has: as many as its widest input has partitions."""
         return max((self.partitions[topic] for _, topic in self.sources(part)), default=0)
 
-    def ranges(self, place: TaskPlace) -> Iterator[TopicPartition]:
-        """Returns what a task reads from the log; edges are not among it."""
+    def log_inputs(self, place: TaskPlace) -> Iterator[TopicPartition]:
+        """Returns the partitions of the log that a task reads; edges are not among them."""
         for _, topic, partition in place.inputs:
             if topic not in self.edges:
                 yield topic, partition

@@ -134,7 +134,7 @@ class LiveTask:
             try:
                 self._copy.settle({store: self._changes[store] for store in applied if store in self._changes}, applied)
             except ProcessorStateError:
-                # An attempt that was given up may have opened it. Who opens it next may write.
+                # An attempt that was given up may have opened it. The next one to open it may write.
                 return False
         for store, engine in self.task.engines().items():
             if store in self._place.changelogs:

@@ -19,6 +19,15 @@ class Range(NamedTuple):
     """The log has more of the partition, none of it older than this; None: it had no more when this was planned."""
 
 
+def partition_name(topic: str, partition: int) -> str:
+    """Returns a partition as a key of JSON.
+
+    >>> partition_name("rates", 3)
+    'rates/3'
+    """
+    return f"{topic}/{partition}"
+
+
 class Plan(msgspec.Struct, frozen=True):
     """Everything that decides what a micro-batch of an application does, besides the log and the state before it."""
 
@@ -32,7 +41,7 @@ class Plan(msgspec.Struct, frozen=True):
     stamps: Mapping[str, str] = {}
     """The last commit of every task that has made one: a task that is open somewhere knows by it if it is current."""
     global_ends: Mapping[str, int] = {}
-    """Up to where global tables are read: offsets by ``topic/partition``."""
+    """Up to where global tables are read: offsets by ``partition_name``."""
     restores: frozenset[str] = frozenset()
     """Tasks that do not take part yet: they are restored meanwhile, and say how far they are."""
 

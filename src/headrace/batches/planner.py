@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from headrace.batches.admission import Admission, fitting, share
 from headrace.batches.layout import Layout
-from headrace.batches.plan import Plan, Range
+from headrace.batches.plan import Plan, Range, partition_name
 from headrace.batches.positions import start_positions
 from headrace.batches.readiness import Readiness
 from headrace.batches.reports import TaskReport
@@ -67,7 +67,7 @@ class Planner:
         """Where the inputs were when this planner was made."""
         self._unread = UnreadEdges(layout, log, state.positions)
         self._targets: dict[str, list[TopicPartition]] = {
-            place.name: list(layout.ranges(place)) for place in layout.tasks
+            place.name: list(layout.log_inputs(place)) for place in layout.tasks
         }
         self._written, self._internal = _own_topics(layout)
         # Blobs cross edges in the batch that sends them, so inputs that meet behind an edge are read to a common time.
@@ -212,13 +212,9 @@ class Planner:
             ranges,
             due,
             {name: status.stamp for name, status in self._statuses.items()},
-            self._global_ends(),
+            global_ends(self._layout, self._log),
             restores,
         )
-
-    def _global_ends(self) -> dict[str, int]:
-        ends = self._log.end_offsets(self._layout.global_partitions())
-        return {f"{topic}/{partition}": end for (topic, partition), end in ends.items()}
 
     def _choose(self, available: Mapping[TopicPartition, int]) -> dict[TopicPartition, Range]:
         """Returns the ranges of a batch, all of them up to a common time if it cannot read everything."""
@@ -286,6 +282,12 @@ class Planner:
         self._purged = time.monotonic()
         obsolete, self._obsolete = self._obsolete, {}
         return obsolete
+
+
+def global_ends(layout: Layout, log: ReadableLog) -> dict[str, int]:
+    """Returns up to where the topics of global tables can be read now, by ``partition_name``."""
+    ends = log.end_offsets(layout.global_partitions())
+    return {partition_name(*target): end for target, end in ends.items()}
 
 
 def is_due(clock_ms: int | None, now_ms: int) -> bool:

@@ -21,7 +21,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 def start_positions(layout: Layout, log: ReadableLog, committed: Mapping[TopicPartition, int], now_ms: int) -> Offsets:
     """Returns the next offset of every partition that tasks read from the log."""
     known = {topic for topic, _ in committed}
-    targets = dict.fromkeys(target for place in layout.tasks for target in layout.ranges(place))
+    targets = dict.fromkeys(target for place in layout.tasks for target in layout.log_inputs(place))
     begins = log.begin_offsets(targets)
     positions: Offsets = {}
     for target in targets:

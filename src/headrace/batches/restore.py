@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 _AT_ONCE = 100_000
 """Records that are restored in one transaction."""
 _TOMBSTONES_MS = 24 * 3600 * 1000
-"""How long compaction leaves deletions in a topic, unless its settings say otherwise."""
+"""The usual time."""
 
 Clocks = Mapping[str, Mapping[bytes, bytes]]
 """By store: rows that no changelog has."""
@@ -98,7 +98,7 @@ def _plan_ahead(
 
     Its lineage is looked at first: what a reset cuts off meanwhile can then not be taken for what comes after it.
     """
-    record = journal.look()
+    record = journal.read_record()
     if record is None:
         return [], {}
     copy.belong_to(record.lineage)
@@ -189,10 +189,14 @@ def _is_usable(copy: WorkingCopy, part: _Part, log: ReadableLog) -> bool:
         return False
     if applied.offset >= part.end:
         return True
-    configs = log.describe_topic(part.target[0]).configs
     away_ms = time.time_ns() // 1_000_000 - copy.current_ms(part.store)
     # Compaction forgets deletions, and the copy would keep what they deleted.
-    return away_ms < int(configs.get("delete.retention.ms", _TOMBSTONES_MS))
+    return away_ms < tombstones_ms(log, part.target[0])
+
+
+def tombstones_ms(log: ReadableLog, topic: str) -> int:
+    """Returns for how long compaction leaves deletions in a topic."""
+    return int(log.describe_topic(topic).configs.get("delete.retention.ms", _TOMBSTONES_MS))
 
 
 def _pages(log: ReadableLog, part: _Part, start: int) -> Iterator[tuple[list[Raw], int]]:

@@ -11,9 +11,9 @@ from headrace.batches.reports import StoreRestore, TaskReport
 class StateRestoreListener(Protocol):
     """Listener that an application calls while it restores stores from changelogs, from a thread of its own.
 
-    A store that lacks nothing is not told of. Who has a method ``on_restore_suspended(topic, partition, store, total)``
-    is also told that a restore has ended before it was done, after ``total`` records: because the application stops or
-    has failed, or because the task is restored anew elsewhere.
+    It is not called for a store that lacks nothing. If it has a method ``on_restore_suspended(topic, partition, store,
+    total)``, that is called when a restore has ended before it was done, after ``total`` records: because the
+    application stops or has failed, or because the task is restored anew elsewhere.
     """
 
     def on_restore_start(self, topic: str, partition: int, store: str, start: int, end: int) -> None:

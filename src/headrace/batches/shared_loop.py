@@ -1,9 +1,9 @@
 """A loop that many applications share: per tick one job with the tasks of all that have input.
 
-None of them can hold up the others for long. A job that takes longer than it should is left to itself: who is not in it
-goes on with other jobs, and an application whose tasks took so long gets jobs of its own from then on. If a job does
-not end at all, because a function never returns, it is ended, and each application that was in it is tried alone: the
-one that hangs then holds up nobody but itself.
+None of them can hold up the others for long. A job that takes longer than it should is left to itself: the applications
+outside of it go on with other jobs, and an application whose tasks took so long gets jobs of its own from then on. If a
+job does not end at all, because a function never returns, it is ended, and each application that was in it is tried
+alone: the one that hangs then holds up nobody but itself.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class SharedLoop:
         shared = [each for each in self._jobs.values() if not self._slow.keys() >= each.planned.keys()]
         young = sum(now - running.since < self._patience_s for running in shared)
         if young >= _MOST_SHARED or any(now - running.since < _SLOW_S for running in shared):
-            # Those who are not in the job that runs come with the next one.
+            # Applications that are not in the running job come with the next one.
             return False
         busy = self._running_applications()
         planned = plan_all(member for member in self._members if member.run.key not in busy)

@@ -93,7 +93,7 @@ class StandbyCopy:
                         return
                 self._over.wait(_LOOK_S)
         except Exception as error:
-            # Whoever runs the task restores it, and is told what is wrong.
+            # The process that runs the task restores it, and tells what is wrong.
             logger.warning("the copy of task %s does not follow: %s", self._place.name, error)
             self.has_failed = True
             self._restores = {}

@@ -38,15 +38,15 @@ class TaskHost:
             known = self._found.get(topic)
         if known is None:
             # A topic that an extractor names, or a handler writes to.
-            known = self._found[topic] = partitions_in(self._log, topic)
+            known = self._found[topic] = ensure_topic(self._log, topic)
         return known
 
     def engine(self, task_id: str, builder: StoreBuilder) -> OverlayEngine:
         return OverlayEngine(self._engine(builder.name))
 
 
-def partitions_in(log: TopicLog, topic: str) -> int:
-    """Returns the number of partitions of a topic; creates a topic that does not exist, as a broker would."""
+def ensure_topic(log: TopicLog, topic: str) -> int:
+    """Creates a topic that does not exist, as a broker would; returns how many partitions it has."""
     try:
         return log.partitions_of(topic)
     except UnknownTopicError:

@@ -18,7 +18,7 @@ from headrace.batches.live_task import LiveTask
 from headrace.batches.plan import Plan, Range
 from headrace.batches.reports import TaskReport, TaskResult
 from headrace.batches.standby import StandbyCopy
-from headrace.batches.task_host import partitions_in
+from headrace.batches.task_host import ensure_topic
 from headrace.batches.working_copy import died_running, discard
 from headrace.errors import FencedError, OffsetOutOfRangeError, StreamsError
 from headrace.runtime.gc_pause import collector_paused
@@ -236,7 +236,7 @@ class TaskRunner:
         edges.take_rest()
         outputs = task.take_outputs()
         for topic, _ in outputs:
-            partitions_in(self._application.log, topic)
+            ensure_topic(self._application.log, topic)
         check()
         clock_ms = task.next_wall_clock_ms
         receipt = live.commit(plan.batch_id, positions, outputs, edges.blobs, None if clock_ms == NEVER else clock_ms)
@@ -267,7 +267,7 @@ class TaskRunner:
             return
         check()
         for topic, outputs in letters:
-            partitions_in(self._application.log, topic)
+            ensure_topic(self._application.log, topic)
             self._application.log.append(topic, outputs)
 
     def _with_global_counts(self, counters: Mapping[str, float]) -> Mapping[str, float]:

@@ -56,7 +56,7 @@ class UnreadEdges:
     ) -> list[Range]:
         times = [self._log.latest_time(each.topic, each.partition, each.start, each.end) for each in edges]
         latest_ms = max((time_ms for time_ms in times if time_ms is not None), default=-1)
-        targets = {target: positions[target] for target in self._layout.ranges(place)}
+        targets = {target: positions[target] for target in self._layout.log_inputs(place)}
         ends = self._log.end_offsets(targets)
         found = []
         for target, start in targets.items():

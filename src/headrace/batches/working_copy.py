@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 _STATE, _OPENER = b"state", b"opener"
 _SEAL, _RUNNING, _RESTORING = "seal", "running", "restoring"
 _OF_JOINS = "-joins"
+_LAYOUT = 1
+"""Version of the layout of rows. It changes when stores lay their rows out in another way: then copies start over."""
 _NOTE_LENGTH = 64
 _MOST_FOLDERS = 8
 _STALE_S = 60.0
@@ -64,7 +66,7 @@ _JOINS = _Patience(inf, 400_000)
 class CopyTakenError(ProcessorStateError, RetriableError):
     """Another process has opened the working copy, or deleted it: an attempt at the task that was given up, perhaps.
 
-    Who opens it next may write, so the task is tried again.
+    The next process to open it may write, so the task is tried again.
     """
 
 
@@ -79,7 +81,8 @@ class Applied(msgspec.Struct, array_like=True, frozen=True):
 class CopyState(msgspec.Struct, array_like=True):
     """State of a working copy, as of one transaction."""
 
-    boot: str = ""
+    origin: str = ""
+    """See ``copy_origin``."""
     current_ms: int = 0
     """When it was known last that nothing was missing; for a copy that is restored from nothing, when that began."""
     stores: dict[str, Applied] = {}
@@ -224,20 +227,28 @@ class _EnginePart:
         if kind == "lmdb" and not _is_sealed(directory):
             _delete(directory)
         self._open()
-        if self.state.boot != boot_id():
-            # Rows are not forced to the disk, so a machine that has crashed may have lost any of them.
+        if self.state.origin != copy_origin():
             self.wipe()
 
     def _open(self) -> None:
         self.environment = self._open_environment()
         self._seal = _Note(self._directory / _SEAL) if self.kind == "lmdb" else None
         self._settled: dict[str, OverlayEngine] = {}
-        found = self.environment.engine(OWN).get(_STATE)
-        self.state = CopyState(boot_id(), _now_ms()) if found is None else msgspec.msgpack.decode(found, type=CopyState)
+        self.state = self._read_state()
         self._opener = token_hex(8).encode()
         self.environment.apply({OWN: Changes(rows={_OPENER: self._opener})})
         self._write_seal()
         self._due = time.monotonic() + self._patience.seconds
+
+    def _read_state(self) -> CopyState:
+        found = self.environment.engine(OWN).get(_STATE)
+        if found is None:
+            return CopyState(copy_origin(), _now_ms())
+        try:
+            return msgspec.msgpack.decode(found, type=CopyState)
+        except msgspec.MsgspecError:
+            logger.warning("the working copy '%s' is damaged, or of another version; it starts over", self._directory)
+            return CopyState()
 
     def _open_environment(self) -> Environment:
         """Opens the files, or others beside them if a process that hangs still has them: RocksDB is for one alone."""
@@ -275,7 +286,7 @@ class _EnginePart:
             self.write()
 
     def write(self) -> None:
-        state = CopyState(boot_id(), self.state.current_ms, self.state.stores, self.state.lineage)
+        state = CopyState(copy_origin(), self.state.current_ms, self.state.stores, self.state.lineage)
         changes = {store: each for store, engine in self._settled.items() if (each := engine.changes())}
         own = {OWN: Changes(rows={_STATE: msgspec.msgpack.encode(state)})}
         if not self.environment.apply_if(_OPENER, self._opener, changes, own):
@@ -356,6 +367,14 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return "unknown"
+
+
+def copy_origin() -> str:
+    """Returns what a copy must come from to be used: this run of the machine, and this layout of rows.
+
+    Rows are not forced to the disk, so a machine that has crashed may have lost any of them.
+    """
+    return f"{boot_id()}-{_LAYOUT}"
 
 
 def _now_ms() -> int:

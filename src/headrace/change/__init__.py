@@ -6,7 +6,7 @@
 | ``changelog_rows`` | rows of changelogs as they lie in the log |
 | ``grow`` | more partitions: the procedure |
 | ``growth_plan`` | tasks before and after, and what stands in the way |
-| ``growth_parts``, ``parallel_work`` | what of it any process can do, and the seam to whoever does it |
+| ``growth_parts``, ``parallel_work`` | parts of it for any process, and the seam to what runs them |
 | ``partition_keys``, ``row_moves`` | where rows have their partition key, and which row goes where |
 | ``former_partitions`` | the log as it was before inputs have grown |
 | ``snapshot``, ``snapshot_restore`` | a copy of an application under a name, and another one that goes on from it |

@@ -277,7 +277,7 @@ class _Comparer:
 def _check_options(old: Outline, new: Outline, options: Options) -> None:
     before = [store.name for store in old.stores if not store.is_global]
     now = [store.name for store in new.stores if not store.is_global]
-    # Who gives the command of a change again that was made finds the store under its new name.
+    # If the command of a finished change is given again, the store has its new name already.
     for former, name in options.renames.items():
         if former not in before and not (name in before and name in now and former not in now):
             message = f"--rename {former}={name}: the former topology has no store '{former}'"

@@ -57,8 +57,8 @@ def copy_of(
         topic,
         partition,
         source,
-        _NOTHING if source is None else range_of(log, (source, partition)),
-        range_of(log, (topic, partition)) if has_others else _NOTHING,
+        _NOTHING if source is None else _range_of(log, (source, partition)),
+        _range_of(log, (topic, partition)) if has_others else _NOTHING,
         new.store_named[store].kind == "versioned",
     )
 
@@ -105,6 +105,5 @@ def converter(builder: StoreBuilder, config: StreamsConfig, topic: str) -> Conve
     return rewrite
 
 
-def range_of(log: ReadableLog, target: TopicPartition) -> tuple[int, int]:
-    """Returns where a partition begins and ends."""
+def _range_of(log: ReadableLog, target: TopicPartition) -> tuple[int, int]:
     return log.begin_offsets([target])[target], log.end_offsets([target])[target]

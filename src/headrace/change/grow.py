@@ -26,7 +26,6 @@ from headrace.app.engine import local_engine
 from headrace.app.fingerprint import Fingerprint
 from headrace.app.streams import Streams
 from headrace.batches.change_plan import ChangePlan
-from headrace.batches.inputs import input_ids
 from headrace.batches.layout import Layout, TaskPlace
 from headrace.change.changelog_rows import read_pages
 from headrace.change.former_partitions import with_former_partitions
@@ -63,7 +62,7 @@ def grow_application(
     """Gives inputs of a stopped application more partitions, and splits its tasks and stores.
 
     ``topics`` are inputs with the numbers of partitions that they are to have; others may have been grown already.
-    ``command`` is named to those who find the application while this is not finished. ``parallel`` looks at rows and
+    ``command`` is named in errors for as long as this is not finished. ``parallel`` looks at rows and
     commits tasks, several at once if it can. Raises ChangeRefusedError, before anything is changed, if it cannot be
     done.
     """
@@ -187,8 +186,8 @@ class _Growing:
     def _finish(self, app: StoppedApplication, growth: Growth) -> bool:
         external = {**growth.external, **growth.grown}
         assert app.description is not None, "it was read before"
-        inputs, former = input_ids(self._topology, app.id, self._log), app.description
-        new = Description.of(self._topology, self._config, external, former.internal_topics, inputs)
+        former = app.description
+        new = Description.of(self._log, self._topology, self._config, external, former.internal_topics)
         app.finish(replace(new, is_handed_back=former.is_handed_back))
         before, after = len(growth.before.tasks), len(growth.after.tasks)
         self._tell(f"application '{app.id}' had {before} tasks and has {after}")
@@ -198,7 +197,7 @@ class _Growing:
         """Fences the former tasks, and returns their states."""
         changed = {part.id for part in growth.parts} | {part.id for part, _ in growth.stores}
         return {
-            place.name: app.head(place.name, _changelogs(growth.before, place))
+            place.name: app.head(place.name, growth.before.own_changelogs(place))
             for place in growth.before.tasks
             if place.id.subtopology in changed
         }
@@ -262,12 +261,12 @@ class _Growing:
             own = place.id.partition
             update = TakingOver(
                 own,
-                self._log.begin_offsets(list(growth.after.ranges(place))),
+                self._log.begin_offsets(list(growth.after.log_inputs(place))),
                 record,
                 [moves.only_to(own) for moves in self._moves_of(growth, place, origin.id.partition)],
             )
             line = f"task {place.name} has taken over its part of task {origin.name}"
-            changes[line] = TaskChange(place.name, _changelogs(growth.after, place), update)
+            changes[line] = TaskChange(place.name, growth.after.own_changelogs(place), update)
         self._commit(app, changes)
 
     def _commit_old_tasks(
@@ -279,7 +278,7 @@ class _Growing:
             if record is not None:
                 update = GivingAway(record, self._moves_of(growth, place, place.id.partition))
                 line = f"task {place.name} has given away what is not its own any more"
-                changes[line] = TaskChange(place.name, _changelogs(growth.before, place), update)
+                changes[line] = TaskChange(place.name, growth.before.own_changelogs(place), update)
         self._commit(app, changes)
 
     def _commit(self, app: StoppedApplication, changes: Mapping[str, TaskChange]) -> None:
@@ -290,8 +289,8 @@ class _Growing:
 
     def _new_positions(self, growth: Growth) -> Offsets:
         """Returns where partitions begin that inputs and back edges did not have before."""
-        before = {target for place in growth.before.tasks for target in growth.before.ranges(place)}
-        after = [target for place in growth.after.tasks for target in growth.after.ranges(place)]
+        before = {target for place in growth.before.tasks for target in growth.before.log_inputs(place)}
+        after = [target for place in growth.after.tasks for target in growth.after.log_inputs(place)]
         return self._log.begin_offsets(target for target in after if target not in before)
 
 
@@ -299,15 +298,11 @@ def _unread(
     layout: Layout, log: DurableLog, positions: Offsets, topics: Collection[str] | None = None
 ) -> dict[TopicPartition, tuple[int, int]]:
     """Returns what the tasks of a layout have not read of these topics, or of all: from which offset to which."""
-    ranges = (target for place in layout.tasks for target in layout.ranges(place))
+    ranges = (target for place in layout.tasks for target in layout.log_inputs(place))
     targets = dict.fromkeys(target for target in ranges if topics is None or target[0] in topics)
     begins, ends = log.begin_offsets(targets), log.end_offsets(targets)
     starts = {target: max(begins[target], positions.get(target, 0)) for target in targets}
     return {target: (starts[target], ends[target]) for target in targets if starts[target] < ends[target]}
-
-
-def _changelogs(layout: Layout, place: TaskPlace) -> list[TopicPartition]:
-    return [(topic, place.id.partition) for store, topic in place.changelogs.items() if store in layout.changelogs]
 
 
 def _ends(heads: Mapping[str, TaskCommitState]) -> Offsets:

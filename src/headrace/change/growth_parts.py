@@ -13,7 +13,7 @@ from headrace.change.row_moves import MisplacedRowError, PartitionMoves
 from headrace.change.stopped_application import TaskUpdate
 from headrace.config import StreamsConfig
 from headrace.runtime.task_memory import pack_memory, unpack_memory
-from headrace.topics.journal import DurableLog, TaskCommitState, TaskRecord
+from headrace.topics.journal import DurableLog, TaskRecord
 from headrace.topics.log import ReadableLog, TopicPartition
 from headrace.topology.topology import Topology
 
@@ -55,7 +55,7 @@ class TakingOver:
     moves: Sequence[PartitionMoves]
     """From the partition of the task that had the rows."""
 
-    def __call__(self, log: DurableLog, _head: TaskCommitState) -> TaskUpdate:
+    def __call__(self, log: DurableLog) -> TaskUpdate:
         return TaskUpdate(
             positions=self.positions,
             memory=_inherited(self.origin.memory, self.partition),
@@ -71,7 +71,7 @@ class GivingAway:
     record: TaskRecord
     moves: Sequence[PartitionMoves]
 
-    def __call__(self, log: DurableLog, _head: TaskCommitState) -> TaskUpdate:
+    def __call__(self, log: DurableLog) -> TaskUpdate:
         return TaskUpdate(
             positions={(topic, number): at for topic, number, at in self.record.positions},
             memory=self.record.memory,
@@ -87,7 +87,7 @@ def _inherited(memory: bytes, partition: int) -> bytes:
 
     Offsets of its changelogs mean nothing there.
     """
-    # Any: what the parts of a memory are is known to those who use them.
+    # Any: the parts of a memory are of several types.
     remembered: dict[str, Any] = unpack_memory(memory)
     clocks = remembered.pop("clocks")
     remembered.pop("samples")

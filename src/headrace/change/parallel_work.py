@@ -1,4 +1,4 @@
-"""The seam to whoever does independent parts of a change, and the one that does them in this process."""
+"""Seam to what runs independent parts of a change, and the one that runs them in this process."""
 
 from __future__ import annotations
 

@@ -24,19 +24,21 @@ from headrace.app.topics import (
     make_internal,
     make_outputs,
 )
-from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow, bounded_config, unpack_headers
+from headrace.batches.bounded_rows import BoundedJob, RowKind, ShuffleRow, bounded_config
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.layout import Layout
 from headrace.change.changelog_rows import read_pages
 from headrace.change.stopped_application import TaskUpdate, stopped_application
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
-from headrace.topics.journal import DurableLog, TaskCommitState
+from headrace.topics.journal import DurableLog
 from headrace.topics.log import Offsets, Output, TopicPartition
 from headrace.topology.topology import Topology
 
 SEED = "seed"
-_PAGE_RECORDS = 10_000
+_PAGE_BYTES = 4 << 20
+_ROW_BYTES = 400
+"""What a row takes in memory besides its key and value, about."""
 _LENGTH = Struct(">Q")
 _decode_page = msgspec.msgpack.Decoder(list[ShuffleRow]).decode
 
@@ -119,8 +121,8 @@ def commit_seed(
             parts = {} if app.is_committed else _spool(results, Path(directory), with_outputs=with_outputs)
             for number, part in sorted(parts.items()):
                 place = layout.tasks[number]
-                positions = {target: {**seed.positions, **begins}[target] for target in layout.ranges(place)}
-                if app.commit_task(place.name, layout.own_changelogs(place), part.updating(positions)):
+                positions = {target: {**seed.positions, **begins}[target] for target in layout.log_inputs(place)}
+                if app.commit_task(place.name, layout.own_changelogs(place), part.update(positions)):
                     tell(f"task {place.name} is seeded")
             app.commit({**seed.positions, **begins})
         app.finish(description)
@@ -132,27 +134,29 @@ class _TaskPart:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._page: list[ShuffleRow] = []
+        self._size = 0
         self.memory: ShuffleRow | None = None
 
     def add(self, row: ShuffleRow) -> None:
         if row.kind == RowKind.MEMORY:
             self.memory = row
             return
-        if self._page and (row.topic != self._page[0].topic or len(self._page) >= _PAGE_RECORDS):
+        if self._page and (row.topic != self._page[0].topic or self._size >= _PAGE_BYTES):
             self.flush()
         self._page.append(row)
+        self._size += row.size + _ROW_BYTES
 
     def flush(self) -> None:
         page = msgspec.msgpack.encode(self._page)
         with self._path.open("ab") as file:
             file.write(_LENGTH.pack(len(page)) + page)
-        self._page = []
+        self._page, self._size = [], 0
 
-    def updating(self, positions: Offsets) -> Callable[[TaskCommitState], TaskUpdate]:
+    def update(self, positions: Offsets) -> TaskUpdate:
         memory = self.memory
         assert memory is not None, "a task that was run has left what it remembers"
         clock_ms = None if memory.timestamp < 0 else memory.timestamp
-        return lambda _head: TaskUpdate(
+        return TaskUpdate(
             positions=positions, memory=memory.value or b"", next_clock_ms=clock_ms, written=self._written()
         )
 
@@ -161,11 +165,7 @@ class _TaskPart:
             while length := file.read(_LENGTH.size):
                 page = _decode_page(file.read(*_LENGTH.unpack(length)))
                 if page:
-                    yield page[0].topic, [_output(row) for row in page]
-
-
-def _output(row: ShuffleRow) -> Output:
-    return row.partition, row.timestamp, row.key, row.value, unpack_headers(row.headers)
+                    yield page[0].topic, [row.output() for row in page]
 
 
 def _spool(results: Iterable[ShuffleRow], directory: Path, *, with_outputs: bool) -> dict[int, _TaskPart]:
@@ -184,14 +184,14 @@ def _spool(results: Iterable[ShuffleRow], directory: Path, *, with_outputs: bool
 def _inputs(layout: Layout) -> list[TopicPartition]:
     """Returns the input topics that are not internal to the application."""
     internal = layout.topology.internal_topics(layout.config.application_id)
-    found = dict.fromkeys(target for place in layout.tasks for target in layout.ranges(place))
+    found = dict.fromkeys(target for place in layout.tasks for target in layout.log_inputs(place))
     return [target for target in found if target[0] not in internal]
 
 
 def _internal_begins(layout: Layout, log: DurableLog) -> Offsets:
     """Returns where tasks begin to read back edges: those of the history have been used up."""
     own = set(_inputs(layout))
-    back = [target for place in layout.tasks for target in layout.ranges(place) if target not in own]
+    back = [target for place in layout.tasks for target in layout.log_inputs(place) if target not in own]
     return log.begin_offsets(dict.fromkeys(back)) if back else {}
 
 

@@ -26,7 +26,12 @@ Tell: TypeAlias = Callable[[str], object]
 _FORMAT = 1
 _MANIFEST = b"manifest"
 _SUFFIX = "-snapshot"
-_CONFIGS: Mapping[str, object] = {"cleanup.policy": "delete", "retention.ms": -1, "retention.bytes": -1}
+_CONFIGS: Mapping[str, object] = {
+    "cleanup.policy": "delete",
+    "retention.ms": -1,
+    "retention.bytes": -1,
+    "message.timestamp.type": "CreateTime",
+}
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,100}")
 _PAGE_RECORDS = 50_000
 _PAGE_BYTES = 16 << 20

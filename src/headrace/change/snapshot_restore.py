@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from headrace.app.description import Description
+from headrace.app.topics import is_empty
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.inputs import check_inputs
 from headrace.change.changelog_rows import latest_rows, read_pages
@@ -18,7 +19,7 @@ from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
 from headrace.runtime.task import TaskId
 from headrace.runtime.task_memory import pack_memory, unpack_memory
-from headrace.topics.journal import DurableLog, TaskCommitState, TaskRecord
+from headrace.topics.journal import DurableLog, TaskRecord
 from headrace.topics.log import Output, TopicPartition
 
 _CHANGE = "restore"
@@ -88,7 +89,7 @@ class _Restoring:
 
     def _check(self, app: StoppedApplication) -> None:
         there = set(self._log.topics())
-        filled = [topic for topic in self._names.values() if topic in there and not _is_empty(self._log, topic)]
+        filled = [topic for topic in self._names.values() if topic in there and not is_empty(topic, self._log)]
         if app.description is not None or app.state.batch_id >= 0 or filled:
             message = (
                 f"snapshot '{self._snapshot.name}' cannot be restored as '{app.id}': there is an application of that "
@@ -115,16 +116,12 @@ class _Restoring:
 
     def _commit_task(self, app: StoppedApplication, task: str, record: TaskRecord) -> None:
         changelogs, edges = self._changelogs(task), self._edges(task, record)
-
-        def update(_head: TaskCommitState) -> TaskUpdate:
-            positions = {(topic, partition): at for topic, partition, at in record.positions}
-            return TaskUpdate(
-                positions=self._positions(positions),
-                memory=self._rename_memory(record.memory),
-                next_clock_ms=record.next_clock_ms,
-                written=chain.from_iterable(source.pages(self._log) for source in [*changelogs, *edges]),
-            )
-
+        update = TaskUpdate(
+            positions=self._positions({(topic, partition): at for topic, partition, at in record.positions}),
+            memory=self._rename_memory(record.memory),
+            next_clock_ms=record.next_clock_ms,
+            written=chain.from_iterable(source.pages(self._log) for source in [*changelogs, *edges]),
+        )
         if app.commit_task(task, [source.target for source in changelogs], update):
             self._tell(f"task {task} is restored")
 
@@ -159,7 +156,7 @@ class _Restoring:
 
     def _rename_memory(self, memory: bytes) -> bytes:
         """Returns what a task remembers; offsets of its changelogs mean nothing in those of the new application."""
-        # Any: what the parts of a memory are is known to those who use them.
+        # Any: the parts of a memory are of several types.
         remembered: dict[str, Any] = unpack_memory(memory)
         clocks = remembered.pop("clocks")
         remembered.pop("samples")
@@ -168,8 +165,3 @@ class _Restoring:
             for (topic, partition), time_ms in remembered["partition_times"].items()
         }
         return pack_memory({**remembered, "partition_times": times}, clocks)
-
-
-def _is_empty(log: DurableLog, topic: str) -> bool:
-    targets = [(topic, partition) for partition in range(log.partitions_of(topic))]
-    return log.begin_offsets(targets) == log.end_offsets(targets)

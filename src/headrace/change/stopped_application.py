@@ -3,7 +3,7 @@
 A change is run as the next micro-batch of the application, so a crash does to it what a crash does to any batch. First
 its plan is written into the description, which keeps engines from starting, and into the journal. Then every task
 commits what it is from now on: a record, and rows of its changelogs. The batch is committed when all tasks are, and at
-last the description is replaced by one without the plan. Whoever finds a plan goes on with it: tasks that have
+last the description is replaced by one without the plan. A command that finds a plan goes on with it: tasks that have
 committed are left alone, and every other step can be repeated.
 """
 
@@ -48,7 +48,7 @@ class TaskChange:
     task: str
     changelogs: Sequence[TopicPartition]
     """The partitions that only this task writes; they must exist."""
-    update: Callable[[DurableLog, TaskCommitState], TaskUpdate]
+    update: Callable[[DurableLog], TaskUpdate]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Committer:
             journal.close()
 
     def commit(
-        self, task: str, journal: TaskJournal, head: TaskCommitState, update: Callable[[TaskCommitState], TaskUpdate]
+        self, task: str, journal: TaskJournal, head: TaskCommitState, update: Callable[[], TaskUpdate]
     ) -> tuple[Receipt, bool]:
         found = -1 if head.record is None else head.record.batch_id
         if found > self.batch_id:
@@ -81,7 +81,7 @@ class _Committer:
         if head.record is not None and found == self.batch_id:
             receipt = Receipt.of(task, self.incarnation, head.record)
             return replace(receipt, record=head.record.pack()), False
-        new = update(head)
+        new = update()
         record = TaskRecord(
             self.batch_id,
             token_hex(8),
@@ -179,16 +179,14 @@ class StoppedApplication:
         self._journal.begin(plan.batch_id, plan.pack())
         self.plan = plan
 
-    def commit_task(
-        self, task: str, changelogs: Sequence[TopicPartition], update: Callable[[TaskCommitState], TaskUpdate]
-    ) -> bool:
+    def commit_task(self, task: str, changelogs: Sequence[TopicPartition], update: TaskUpdate) -> bool:
         """Commits a task's part of the change; False if it has been committed before, and nothing was to be done."""
         plan = self._begun_plan()
         if self.is_committed:
             return False
         head = self.head(task, changelogs)
         committer = self._committer(plan)
-        receipt, is_new = committer.commit(task, self._tasks[task][0], head, update)
+        receipt, is_new = committer.commit(task, self._tasks[task][0], head, lambda: update)
         self._receipts[task] = receipt
         return is_new
 

@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
@@ -27,6 +27,7 @@ from headrace.app.topics import (
     check_sources,
     external_partitions,
     internal_topics,
+    is_empty,
     make_internal,
 )
 from headrace.batches.change_plan import ChangePlan
@@ -35,7 +36,7 @@ from headrace.batches.layout import Layout
 from headrace.batches.positions import start_positions
 from headrace.batches.working_copy import discard
 from headrace.change.comparison import compare
-from headrace.change.copying import Convert, Copy, converter, copied_pages, copy_of, range_of
+from headrace.change.copying import Convert, Copy, converter, copied_pages, copy_of
 from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
 from headrace.change.task_records import CarriedTask, TaskRecordMigration
 from headrace.change.verdicts import Comparison, Options
@@ -110,10 +111,9 @@ def plan_evolution(topology: Topology, config: StreamsConfig, log: DurableLog, o
         known.change.refuse_start(application)
     external = external_partitions(topology, application, log)
     check_sources(topology, external)
-    inputs = input_ids(topology, application, log)
-    check_inputs(application, known.input_ids, inputs)
+    check_inputs(application, known.input_ids, input_ids(topology, application, log))
     wanted = tuple(internal_topics(topology, config, external))
-    new = Description.of(topology, config, external, (topic.name for topic in wanted), inputs)
+    new = Description.of(log, topology, config, external, (topic.name for topic in wanted))
     comparison = compare(topology, config, known.outline, new.outline, options)
     if known.change is None:
         comparison = replace(comparison, problems=(*comparison.problems, *_unread(known, comparison, log)))
@@ -214,15 +214,13 @@ def _check_unused(evolution: Evolution, log: DurableLog) -> None:
     """Raises if the topic for a store exists and has records of another application."""
     there, known = set(log.topics()), {*evolution.known.internal_topics}
     for topic in evolution.wanted:
-        if topic.name in there and topic.name not in known:
-            ranges = [range_of(log, (topic.name, partition)) for partition in range(log.partitions_of(topic.name))]
-            if any(begin < end for begin, end in ranges):
-                message = (
-                    f"application '{evolution.application}': the new topology needs a topic '{topic.name}', which is "
-                    "there and has records that are not the application's; delete it if nobody needs it: `headrace "
-                    f"topics delete {topic.name}`"
-                )
-                raise IncompatibleTopologyError(message)
+        if topic.name in there and topic.name not in known and not is_empty(topic.name, log):
+            message = (
+                f"application '{evolution.application}': the new topology needs a topic '{topic.name}', which is there "
+                "and has records that are not the application's; delete it if nobody needs it: `headrace topics delete "
+                f"{topic.name}`"
+            )
+            raise IncompatibleTopologyError(message)
 
 
 def _details(
@@ -270,14 +268,9 @@ def _commit(evolution: Evolution, stopped: StoppedApplication, details: _Details
             lineage=carried.lineage,
             written=chain.from_iterable(pages),
         )
-        if stopped.commit_task(task, details.changelogs.get(task, ()), _constant_update(update)):
+        if stopped.commit_task(task, details.changelogs.get(task, ()), update):
             logger.info("application '%s': task %s was changed", evolution.application, task)
     stopped.commit(details.positions)
-
-
-def _constant_update(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
-    """Returns a function that ignores the task's state: the plan has decided everything."""
-    return lambda head: update
 
 
 def _check_conversions(evolution: Evolution, details: _Details, log: DurableLog) -> None:
@@ -302,7 +295,7 @@ def _new_positions(evolution: Evolution, carrier: TaskRecordMigration, stopped: 
     }
     committed = {target: offset for target, offset in stopped.state.positions.items() if target[0] in continued}
     found = start_positions(layout, log, committed, time.time_ns() // 1_000_000)
-    again = [target for place in layout.tasks if place.id.subtopology in rebuilt for target in layout.ranges(place)]
+    again = [target for place in layout.tasks if place.id.subtopology in rebuilt for target in layout.log_inputs(place)]
     begins, ends = log.begin_offsets(again), log.end_offsets(again)
     internal = {new.full_topic_name(topic, evolution.application) for topic in new.internal_topics}
     found |= {target: (ends if target[0] in internal else begins)[target] for target in again}

@@ -8,10 +8,11 @@
 | `affinity` | slots run in the process that has their tasks open |
 | `assignment`, `placement`, `standby_job`, `cluster` | slots on executors, and copies on others |
 | `context`, `masters`, `jvm`, `java`, `scratch`, `cache` | Spark itself: settings, Java, directories |
-| `jvm_log`, `jvm_output` | what the JVM has to say, and who sees it |
+| `jvm_log`, `jvm_output` | the JVM's log files, and its output |
 | `daemon`, `worker_start`, `worker_garbage` | Python workers, and what they are forked from |
 | `class_archive`, `later_archive`, `prepare` | the archive that lets the JVM start fast |
 | `parallel_map` | parts of a change on executors |
+| `header_columns` | headers of records in data frames |
 
 ``bounded`` has backfills over data frames, ``dataframes`` the data source for topics and tables.
 """

@@ -2,8 +2,8 @@
 
 Spark gives work to a random one of its Python workers. One that gets a slot for the first time has to open its tasks:
 restore their state, and on Kafka make a consumer and a transactional producer. So a process that has opened tasks
-leaves a note, and who is given their work hands it over: one request, one answer. If nobody takes it, it does the work
-itself.
+leaves a note, and a process that is given their work hands it over: one request, one answer. If nobody takes it, it
+does the work itself.
 
 Processes talk over Unix sockets in a directory that only their user can enter, and each side looks at the user of the
 other one. Bytes are passed on as they are; nothing is unpickled here. An exchange::
@@ -67,7 +67,7 @@ class _Kind(IntEnum):
 
 
 class WorkFailedError(ProcessorStateError):
-    """Work failed where it was handed to; ``failure`` says why, in the form of who wrote ``run``.
+    """Work failed where it was handed to; ``failure`` says why, as ``run`` has written it.
 
     ``run`` raises it with its failure, and ``hand_over`` raises it with the same.
     """
@@ -123,7 +123,7 @@ class WorkServer:
     def close(self) -> None:
         """Takes no more work."""
         with suppress(OSError):
-            # Closing alone would not wake who accepts.
+            # Closing alone would not wake the thread that accepts.
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         Path(self.address).unlink(missing_ok=True)
@@ -155,7 +155,7 @@ class WorkServer:
                 try:
                     kind, answer = self._run_work(asker, key)
                 finally:
-                    # Before the answer: who gets it may ask again at once.
+                    # Before the answer: the asker may ask again at once.
                     self._busy.release()
                 _send(asker, kind, answer)
             except (OSError, ValueError) as error:
@@ -189,7 +189,7 @@ class WorkServer:
 def work_directory(of_driver: Path) -> Path:
     """Returns where processes of this machine find each other, given where those on the driver's machine do.
 
-    The driver has made its own, with this user; whoever has no such directory is on another machine.
+    The driver has made its own, with this user. A process without such a directory is on another machine.
     """
     return of_driver if is_private(of_driver) else make_private(own_temporary_directory() / of_driver.name)
 
@@ -279,7 +279,7 @@ def _listen(directory: Path) -> tuple[socket.socket, Path]:
     try:
         listening.bind(str(draft))
         listening.listen(64)
-        # Under its name it answers from the beginning; else who cleans up would take it for a dead one.
+        # Under its name it answers from the beginning; otherwise a process that cleans up would take it for a dead one.
         draft.rename(path)
     except BaseException:
         listening.close()

@@ -1,4 +1,4 @@
-"""Assignment of slots to executors: who runs a slot, who keeps standby copies of it, and when it moves.
+"""Assignment of slots to executors: where a slot runs, where its standby copies are, and when it moves.
 
 The rules are those of Kafka Streams' high-availability assignor, with a slot and its tasks in the place of a task:
 

@@ -6,7 +6,7 @@ does not write one: a dump while it runs stops it for seconds, and one at its en
 
 Files of one key, which stands for everything that would make an archive useless to a JVM::
 
-    lock           held by who makes the archive
+    lock           held by the process that makes the archive
     draft.jsa      what its JVM writes
     archive.jsa    complete, never written in place
 """

@@ -210,12 +210,13 @@ class SparkExecutor:
             }
 
     def cancel(self, keys: Collection[str]) -> None:
+        # With the lock: a job that ends now would be used again, and that of other applications would be cancelled.
         with self._lock:
-            meant = [job for job, planned in self._running if not planned.isdisjoint(keys)]
-        for job in meant:
-            # Those of a JVM that has died end by themselves.
-            with suppress(Py4JError, OSError):
-                job.cancel()
+            for job, planned in self._running:
+                if not planned.isdisjoint(keys):
+                    # Those of a JVM that has died end by themselves.
+                    with suppress(Py4JError, OSError):
+                        job.cancel()
 
     def close(self) -> None:
         self._placement.close()

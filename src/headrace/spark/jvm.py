@@ -238,7 +238,7 @@ def _spark_home(cache: Path | None) -> Path:
     try:
         home.mkdir(parents=True, exist_ok=True)
         for part in ("bin", "jars"):
-            # Two applications may do this at once: whoever comes second finds the link.
+            # Two applications may do this at once: the second one finds the link.
             with suppress(FileExistsError):
                 (home / part).symlink_to(package / part)
         _forget_old_work(home / "work")

@@ -81,7 +81,7 @@ class JvmOutput:
         with self._file:
             for line in of_the_application(self._file):
                 if self._passing:
-                    # Whatever has become of the terminal: who stops reading stops the JVM at its next line.
+                    # Whatever has become of the terminal: if nobody reads, the JVM stops at its next line.
                     with suppress(Exception):
                         sys.stderr.write(line)
                 else:

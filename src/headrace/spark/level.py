@@ -2,8 +2,7 @@
 
 Between two levels, rows go to slots: blobs for tasks there, and the names of applications in which a task has failed.
 The tasks of an application that has failed do not run any more, in whichever slot: a part of their input is missing.
-What tasks report goes to the driver, and the rows for one slot travel as one piece of bytes, which only who needs them
-opens.
+What tasks report goes to the driver. The rows for one slot travel as one piece of bytes, which only that slot opens.
 """
 
 from __future__ import annotations
@@ -272,7 +271,7 @@ class Worker:
         if slot is None:
             return
         for digest, (_, runner) in list(self._runners.items()):
-            # Whoever does the other work may be about to close it.
+            # The thread that does the other work may be about to close it.
             with suppress(KeyError):
                 for place in self._places(digest, slot):
                     runner.close_standby(place)

@@ -79,7 +79,7 @@ class _Call:
             return pack(Failure.of(error))
 
 
-# Any: what was packed is known to who unpacks it. One log per process and phase is enough.
+# Any: the caller knows what was packed. One log per process and phase is enough.
 @lru_cache(maxsize=1)
 def _unpacked(data: bytes) -> Any:
     return cloudpickle.loads(data)

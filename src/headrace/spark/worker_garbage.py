@@ -57,4 +57,4 @@ class WorkerGarbage:
 
 
 GARBAGE = WorkerGarbage()
-"""Of this process. Spark has it collected after its tasks, and who does work for other processes after theirs."""
+"""Of this process. Spark has it collected after its tasks, and a ``WorkServer`` after work for other processes."""

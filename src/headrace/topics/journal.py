@@ -1,6 +1,6 @@
 """The journal of an application: the seam between micro-batches and the log that makes them durable.
 
-The driver opens the journal, which fences whoever had it before, and records each micro-batch in it. A task opens its
+The driver opens the journal, which fences earlier drivers, and records each micro-batch in it. A task opens its
 own part before it runs, and commits into it what it has written: outputs, changelogs, and a record of itself. On the
 embedded log a task's part waits in a receipt until the driver commits the batch as a whole; on Kafka it is a
 transaction of its own, and the batch is there when all tasks have committed theirs.
@@ -99,7 +99,10 @@ class Receipt:
     inline: bytes = b""
     """Small outputs themselves: a file would cost more than they do."""
     written: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    """First offset and the one after the last, by partition, if the task has published its records itself."""
+    """First offset and the one after the last, by partition, if the task has published its records itself.
+
+    Of the task's own partition only its ``TaskRecord`` counts.
+    """
 
     @classmethod
     def of(cls, task: str, incarnation: int, record: TaskRecord) -> Receipt:
@@ -188,8 +191,8 @@ class TaskJournal(Protocol):
         """
         ...
 
-    def look(self) -> TaskRecord | None:
-        """Returns what the task has committed last, as far as it can be seen; nobody is disturbed."""
+    def read_record(self) -> TaskRecord | None:
+        """Returns the last record that can be read, for a reader that does not run the task: nothing is fenced."""
         ...
 
     def commit(self, record: TaskRecord, written: Written, edges: Sequence[EdgeBlob]) -> Receipt:
@@ -223,7 +226,7 @@ class DurableLog(TopicLog, Protocol):
         """Returns an application as its last micro-batch has left it, or one soon after; None if it has made none.
 
         It is for partitions that only the application writes. ``starts`` say from where the records of each are
-        returned, besides; None: from where the application has read to. Who runs it is not disturbed.
+        returned, besides; None: from where the application has read to. A running application is not disturbed.
         """
         ...
 
@@ -240,7 +243,7 @@ class DurableLog(TopicLog, Protocol):
         ...
 
     def group_members(self, application: str) -> Sequence[GroupMember]:
-        """Returns who is in the application's consumer group: Headrace never is."""
+        """Returns the members of the application's consumer group. Headrace never joins it."""
         ...
 
     def task_journal(

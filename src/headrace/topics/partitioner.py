@@ -50,13 +50,13 @@ def partition_for(key_bytes: bytes, n: int) -> int:
 
 
 class KnownPartitions(dict[bytes, int]):
-    """The partitions of keys among ``n``, computed when a key is first asked for: for those who ask in bulk.
+    """The partitions of keys among ``n``, computed when a key is first asked for. It is for many keys at once.
 
     >>> KnownPartitions(4)[b"alice"]
     1
     """
 
-    # One look into a dict costs half of what an LRU cache costs, which must also note who was asked for last.
+    # A look into a dict costs half of one into an LRU cache, which must also note which key was asked for last.
     __slots__ = ("_n",)
 
     def __init__(self, n: int) -> None:

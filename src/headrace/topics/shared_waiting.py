@@ -17,7 +17,8 @@ _SLICE = timedelta(milliseconds=50)
 """How long a query may wait unheard if it begins to wait while the thread is busy with others."""
 _NUDGE_SECONDS = 0.1
 _LONG_SECONDS = 0.5
-"""Who waits so long as the first only looks then whether he should stop; ``wake`` tells him, so he may wait longer."""
+"""A query that waits for ``_NUDGE_SECONDS`` only wants to look then whether it should stop. ``wake`` tells it, so it
+waits for ``_LONG_SECONDS`` instead."""
 
 
 class _Waiter:
@@ -90,7 +91,7 @@ class SharedWaiting:
                         if _is_due(waiter.positions, ends):
                             waiter.woken.set()
             except Exception:
-                # A topic may be gone; whoever waits for it finds that out by himself.
+                # A topic may be gone. The query that waits for it finds that out when it asks.
                 for waiter in waiters:
                     waiter.woken.set()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from headrace.app.scripted_runs.hosted import Hosted, Step
 from headrace.batches.layout import Layout
 from headrace.batches.plan import Plan, Range
+from headrace.batches.planner import global_ends, is_due
 from headrace.batches.reports import TaskReport
 from headrace.topics.journal import TaskStatus
 from headrace.topics.log import Offsets, Raw, TopicLog, TopicPartition
@@ -23,7 +24,7 @@ class Script:
         self._layout = layout
         self._log = log
         self._reads: dict[TopicPartition, str] = {
-            target: place.name for place in layout.tasks for target in layout.ranges(place)
+            target: place.name for place in layout.tasks for target in layout.log_inputs(place)
         }
         self._positions: Offsets = dict.fromkeys(self._reads, 0)
         self._seen: Offsets = dict.fromkeys(hosted.answered, 0)
@@ -90,25 +91,20 @@ class Script:
 
     def _due(self) -> frozenset[str]:
         now_ms = self._hosted.now_ms
-        return frozenset(
-            name
-            for name, status in self._statuses.items()
-            if status.next_clock_ms is not None and status.next_clock_ms <= now_ms
-        )
+        return frozenset(name for name, status in self._statuses.items() if is_due(status.next_clock_ms, now_ms))
 
     def _plan(self, batch_id: int, ranges: Sequence[Range], due: frozenset[str]) -> Plan:
         by_task: dict[str, tuple[Range, ...]] = {}
         for each in ranges:
             task = self._reads[each.topic, each.partition]
             by_task[task] = (*by_task.get(task, ()), each)
-        ends = self._log.end_offsets(self._layout.global_partitions())
         return Plan(
             batch_id,
             self._hosted.now_ms,
             by_task,
             due,
             {name: status.stamp for name, status in self._statuses.items()},
-            {f"{topic}/{partition}": end for (topic, partition), end in ends.items()},
+            global_ends(self._layout, self._log),
         )
 
     def done(self, plan: Plan, reports: Sequence[TaskReport], duration_ms: float) -> None:

@@ -121,10 +121,7 @@ def _offsets(
     positions = {**stopped.state.positions, **stopped.log.end_offsets(edges)}
     found: dict[TopicPartition, GroupOffset] = {}
     for place in layout.tasks:
-        logged = [
-            (topic, place.id.partition) for store, topic in place.changelogs.items() if store in layout.changelogs
-        ]
-        record = stopped.head(place.name, logged).record
+        record = stopped.head(place.name, layout.own_changelogs(place)).record
         memory = {"cells": {}, "partition_times": {}} if record is None else unpack_memory(record.memory)
         found |= group_offsets(layout, place, positions, memory)
     return found

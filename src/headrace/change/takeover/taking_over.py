@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -11,14 +11,14 @@ from headrace.app.description import Description
 from headrace.app.topics import check_sources, external_partitions
 from headrace.batches.change_plan import ChangePlan
 from headrace.batches.layout import Layout
-from headrace.change.stopped_application import StoppedApplication, TaskUpdate, stopped_application
+from headrace.change.stopped_application import StoppedApplication, stopped_application
 from headrace.change.takeover.kafka_streams_application import StoppedKafkaStreams, Tell, check_unchanged, find_legacy
 from headrace.change.takeover.stored_rows import check_rows
 from headrace.change.takeover.task_memory import task_update
 from headrace.config import StreamsConfig
 from headrace.errors import ChangeRefusedError
 from headrace.topics.consumer_group import GroupOffset, left_by_kafka_streams
-from headrace.topics.journal import DurableLog, TaskCommitState
+from headrace.topics.journal import DurableLog
 from headrace.topics.log import TopicPartition
 from headrace.topology.topology import Topology
 
@@ -92,16 +92,12 @@ def _carry_out(layout: Layout, stopped: StoppedApplication, plan: ChangePlan) ->
     begins = stopped.log.begin_offsets([(topic, n) for topic in layout.edges for n in range(layout.partitions[topic])])
     for place in layout.tasks:
         update = task_update(layout, place, offsets, begins)
-        stopped.commit_task(place.name, layout.own_changelogs(place), _constant_update(update))
+        stopped.commit_task(place.name, layout.own_changelogs(place), update)
     stopped.commit()
     # Without metadata: whatever has any from now on was committed by a Kafka Streams that runs beside.
     bare = {target: GroupOffset(each.offset) for target, each in offsets.items()}
     stopped.log.commit_group_offsets(stopped.id, bare)
     stopped.finish(description)
-
-
-def _constant_update(update: TaskUpdate) -> Callable[[TaskCommitState], TaskUpdate]:
-    return lambda _: update
 
 
 def _offsets(details: Mapping[str, Any]) -> dict[TopicPartition, GroupOffset]:

@@ -225,7 +225,7 @@ def _taken(batch: pa.RecordBatch) -> Iterator[_Taken]:
         yield _Taken(task, kind, number, sender, rows.as_buffer())
 
 
-# Any: what was packed is known to who unpacks it.
+# Any: the caller knows what was packed.
 @lru_cache(maxsize=2)
 def _unpacked(data: bytes) -> Any:
     return cloudpickle.loads(data)

@@ -10,11 +10,22 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DateType, IntegralType, TimestampNTZType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DateType,
+    IntegralType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from headrace.config import StreamsConfig
 from headrace.errors import ConfigError, did_you_mean
 from headrace.runtime.serde_defaults import key_serde, value_serde, writer
+from headrace.spark.header_columns import headers_of
 from headrace.topics.log import Headers, Output, TopicPartition
 from headrace.topology.nodes import SourceNode
 from headrace.topology.topology import Topology
@@ -39,13 +50,15 @@ class InputRows:
     value: Columns = None
     """Default: the column ``value``, or all columns but those of time, headers, partition and offset, as a dict."""
     timestamp: str | None = None
-    """Milliseconds, or a timestamp, or a date. Default: the column ``timestamp``."""
+    """Milliseconds, or a timestamp, or a date; without a time zone it is in that of the session. Default: the column
+    ``timestamp``."""
     headers: str | None = None
     """An array of structs of a text and bytes, as Spark's Kafka source has it. Default: the column ``headers``."""
     partition: str | None = None
     """The partition of a record that is not where its key belongs. Default: the column ``partition``."""
     offset: str | None = None
-    """Decides the order of records of the same time. Default: the column ``offset``, or the order of the rows."""
+    """Decides the order of records of the same time; those without one come first. Default: the column ``offset``, or
+    the order of the rows."""
 
     def resolved(self, topic: str) -> InputRows:
         """Returns this with the columns that the frame has, or says which it has not."""
@@ -74,7 +87,7 @@ class InputRows:
         if not isinstance(cut, Mapping):
             kept = _milliseconds(rows.rows, topic, str(rows.timestamp)) < cut
         elif rows.partition is None or rows.offset is None:
-            # Only who made the frame knows what is in it.
+            # Only the caller knows which records are in the frame.
             return rows
         else:
             partition, offset = F.col(_quoted(rows.partition)), F.col(_quoted(rows.offset))
@@ -99,7 +112,10 @@ def record_columns(topic: str, given: InputRows) -> tuple[DataFrame, InputRows]:
     """
     rows = given.resolved(topic)
     frame = rows.rows
-    order = F.monotonically_increasing_id() if rows.offset is None else F.col(_quoted(rows.offset)).cast("long")
+    order = F.monotonically_increasing_id()
+    if rows.offset is not None:
+        # Rows without one come first, as where Spark sorts.
+        order = F.coalesce(F.col(_quoted(rows.offset)).cast("long"), F.lit(-1))
     selected = [_milliseconds(frame, topic, str(rows.timestamp)).alias("time"), order.alias("order")]
     if rows.partition is not None:
         selected.append(F.col(_quoted(rows.partition)).cast("int").alias("partition"))
@@ -139,13 +155,18 @@ def _milliseconds(frame: DataFrame, topic: str, name: str) -> Column:
 
 def _checked_headers(frame: DataFrame, topic: str, name: str) -> str:
     kind = frame.schema[name].dataType
-    if not isinstance(kind, ArrayType):
+    if not isinstance(kind, ArrayType) or not _is_header(kind.elementType):
         message = (
             f"backfill: the headers of '{topic}' must be an array of structs of a text and bytes; column '{name}' is "
             f"of type {kind.simpleString()}"
         )
         raise ConfigError(message)
     return name
+
+
+def _is_header(kind: DataType) -> bool:
+    types = {field.name: field.dataType for field in kind.fields} if isinstance(kind, StructType) else {}
+    return isinstance(types.get("key"), StringType) and isinstance(types.get("value"), BinaryType)
 
 
 class Records(NamedTuple):
@@ -185,15 +206,17 @@ class RecordReader:
         }
         columns = dict(zip(self._names, batch.columns[len(own) :], strict=True))
         partitions = own.get("partition", pa.nulls(len(batch), pa.int32()))
-        headers = list(map(_headers, own["headers"].to_pylist())) if "headers" in own else None
+        headers = None
+        if "headers" in own:
+            headers = [headers_of(each, self._topic) for each in own["headers"].to_pylist()]
         keys = pa.nulls(len(batch), pa.binary()) if self._key is None else self._part(columns, self._key, is_key=True)
         values = self._part(columns, self._value, is_key=False)
         return Records(own["order"], partitions, own["time"], keys, values, headers)
 
     def _part(self, columns: dict[str, pa.Array], part: Columns, *, is_key: bool) -> pa.Array:
         if isinstance(part, str):
-            if pa.types.is_binary(columns[part].type):
-                return columns[part]
+            if pa.types.is_binary(columns[part].type) or pa.types.is_large_binary(columns[part].type):
+                return columns[part].cast(pa.binary())
             objects: Sequence[Any] = columns[part].to_pylist()
         else:
             names = list(columns) if part is None or callable(part) else list(part)
@@ -203,7 +226,3 @@ class RecordReader:
                 objects = [part(each) for each in objects]
         write = writer(self._serdes[0 if is_key else 1], self._topic, is_key=is_key)
         return pa.array([None if each is None else write(each) for each in objects], pa.binary())
-
-
-def _headers(found: Sequence[dict[str, Any]]) -> Headers:
-    return tuple((each["key"], each["value"]) for each in found)

@@ -18,10 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.batches.bounded_rows import Part
-from headrace.spark.bounded.row_pages import PAGE_ROWS, ROWS
+from headrace.spark.bounded.row_pages import PAGE_ROWS, ROWS, page_length
 
 _AT_ONCE = PAGE_ROWS
 """Rows that are waited for before some are given to the task."""
+_AT_ONCE_BYTES = 32 << 20
+"""Bytes of them: large values come in pages of few rows."""
 _IN_MEMORY = 256 << 20
 """Bytes of pages that have begun; more are put into a file."""
 _MERGED = ROWS.append(pa.field("sender", pa.int32()))
@@ -91,10 +93,17 @@ class PageMerge:
     """Merges the pages of one task."""
 
     def __init__(
-        self, pages: Iterable[Page], directory: Path, *, at_once: int = _AT_ONCE, in_memory: int = _IN_MEMORY
+        self,
+        pages: Iterable[Page],
+        directory: Path,
+        *,
+        at_once: int = _AT_ONCE,
+        at_once_bytes: int = _AT_ONCE_BYTES,
+        in_memory: int = _IN_MEMORY,
     ) -> None:
         self._directory = directory
         self._at_once = at_once
+        self._at_once_bytes = at_once_bytes
         self._in_memory = in_memory
         self._waiting: list[_Waiting] = []
         # The next page of each sender, by place: the shuffle, and runs in files. A number tells equal ones apart.
@@ -104,17 +113,16 @@ class PageMerge:
 
     def parts(self) -> Iterator[list[Part]]:
         """Returns all rows: at each step what lies behind all before, of each input a part."""
-        rows, limit = 0, self._at_once
+        rows = size = 0
         while self._coming:
             first, _, page, others = heappop(self._coming)
-            if rows >= limit:
+            if rows >= self._at_once or size >= self._at_once_bytes:
                 if given := self._take(first):
                     yield given
                 self._spill()
-                rows = sum(waiting.left for waiting in self._waiting)
-                limit = rows + self._at_once
+                rows = size = 0
             self._waiting.append(_Waiting(page))
-            rows += len(page.rows)
+            rows, size = rows + len(page.rows), size + page.rows.nbytes
             self._await(others)
         if given := self._take(None):
             yield given
@@ -138,7 +146,8 @@ class PageMerge:
         for number, pages in _before(None, sent).items():
             path = self._directory / f"run-{next(self._numbers)}"
             with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, _MERGED) as stream:
-                stream.write_table(_joined(pages), max_chunksize=PAGE_ROWS)
+                rows = _joined(pages).combine_chunks()
+                stream.write_table(rows, max_chunksize=page_length(rows))
             self._await(_run(path, number))
 
 

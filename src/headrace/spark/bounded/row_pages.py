@@ -61,9 +61,15 @@ class PageHead(NamedTuple):
     topic: str
 
 
+def page_length(rows: pa.Table) -> int:
+    """Returns how many of some rows make a page."""
+    count, size = len(rows), int(rows.nbytes)
+    return max(1, min(PAGE_ROWS, _PAGE_BYTES * count // max(1, size)))
+
+
 def packed_rows(head: PageHead, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Returns rows that are sorted as pages, each for itself: their bytes are not copied again."""
-    count = max(1, min(PAGE_ROWS, _PAGE_BYTES * len(rows) // max(1, rows.nbytes)))
+    count = page_length(rows)
     for start in range(0, len(rows), count):
         part = rows.slice(start, count)
         firsts = (part.column(name)[0].as_py() for name in ("time", "sequence"))

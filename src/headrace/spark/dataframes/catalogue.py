@@ -48,7 +48,7 @@ def tables(spark: SparkSession, *, server: str, token: str | None = None, user: 
     """Returns the tables of a SQL server: name, topic, formats, window, columns of key and value, and statement.
 
     Each can be read with ``spark.read.format("headrace").option("server", server).option("table", name).load()``.
-    ``token``, or ``user`` as ``name:password``, is for a server that wants to know who asks.
+    ``token``, or ``user`` as ``name:password``, is for a server that asks for it.
 
     >>> tables(None, server="shop")
     Traceback (most recent call last):

@@ -17,6 +17,7 @@ from headrace.errors import ConfigError, did_you_mean
 from headrace.spark.dataframes.columns import ColumnFormat, column_format
 from headrace.spark.dataframes.options import Options
 from headrace.spark.dataframes.topic_reader import DEFAULT_FORMATS, KEY, RECORD_COLUMNS, VALUE
+from headrace.spark.header_columns import headers_of
 from headrace.topics.embedded import EmbeddedLog
 from headrace.topics.journal import DurableLog, Receipt
 from headrace.topics.log import Output
@@ -145,6 +146,7 @@ class _Outputs:
     def __init__(self, options: Options, schema: StructType, topic: str) -> None:
         self._write = {name: each.writer(topic, is_key=name == KEY) for name, each in _formats(options, schema).items()}
         self._names = schema.fieldNames()
+        self._topic = topic
 
     def of(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[Sequence[Output]]:
         for batch in batches:
@@ -165,7 +167,9 @@ class _Outputs:
                 _times(columns.get("timestamp"), count),
                 data.get(KEY, nothing),
                 data.get(VALUE, nothing),
-                _headers(columns.get("headers"), count),
+                [headers_of(each, self._topic) for each in columns["headers"].to_pylist()]
+                if "headers" in columns
+                else [()] * count,
                 strict=True,
             )
         )
@@ -179,9 +183,3 @@ def _times(column: pyarrow.Array | None, count: int) -> list[int]:
         return [now_ms] * count
     moments = column.cast(pyarrow.timestamp("us", tz="UTC")).cast(pyarrow.int64()).to_pylist()
     return [now_ms if each is None else each // 1000 for each in moments]
-
-
-def _headers(column: pyarrow.Array | None, count: int) -> list[Any]:
-    if column is None:
-        return [()] * count
-    return [tuple((each["key"], each["value"]) for each in row or ()) for row in column.to_pylist()]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from headrace.topics.configs import Cleanup
 from headrace.topics.embedded.compaction import Round, is_due, map_step, rewrite_step
-from headrace.topics.embedded.environment import Environment
+from headrace.topics.embedded.environment import Environment, explain
 from headrace.topics.embedded.rewriting import ENTRY_COST, STEP_BYTES, Extent, extent, merge_step
 from headrace.topics.embedded.tables import Tables, read_tables, write_tables
 
@@ -180,7 +180,11 @@ def _drop_step(tables: Tables, number: int, partitions: int) -> tuple[int, int]:
 @contextmanager
 def _try_lock(path: Path) -> Iterator[bool]:
     """Gives True to one process or thread at a time; its end, however it comes, lets the next one in."""
-    with path.open("wb") as file:
+    try:
+        file = path.open("wb")
+    except OSError as error:
+        raise explain(str(path.parent), error, "cleaned") from error
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

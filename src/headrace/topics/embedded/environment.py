@@ -22,9 +22,16 @@ Transaction: TypeAlias = "lmdb.Transaction[memoryview]"
 """Keys and values are views that are gone with the transaction."""
 
 _FORMAT_KEY = b"F"
-_FORMAT = b"headrace-log-2"
+_FORMAT = b"headrace-log-3"
 _RESERVE = 1 << 20
 _FULL = frozenset({ENOSPC, EFBIG, EDQUOT})
+_DAMAGED = (
+    lmdb.InvalidError,
+    lmdb.NotFoundError,
+    lmdb.VersionMismatchError,
+    lmdb.CorruptedError,
+    lmdb.PageNotFoundError,
+)
 
 
 class Environment:
@@ -219,7 +226,7 @@ def explain(directory: str, error: Exception, what: str) -> LogError:
         remedy = "the disk is full or broken: make room or replace it, and try again"
     elif code in (EACCES, EROFS):
         remedy = "choose a directory that this user may write"
-    elif isinstance(error, lmdb.InvalidError | lmdb.NotFoundError | lmdb.VersionMismatchError):
+    elif isinstance(error, _DAMAGED):
         remedy = "what is there is not a log, or it is damaged: choose another directory, or restore it from a copy"
     else:
         remedy = "look at the directory and the disk, and try again"

@@ -117,7 +117,7 @@ class EmbeddedTaskJournal:
         head: TaskCommitState = self._read(head_of)
         return head
 
-    def look(self) -> TaskRecord | None:
+    def read_record(self) -> TaskRecord | None:
         found: TaskRecord | None = self._read(self._record)
         return found
 

@@ -80,7 +80,7 @@ def _pieces(records: Sequence[Raw]) -> Iterator[list[Raw]]:
 def merge_step(environment: Environment, number: int, partition: int) -> tuple[int, int]:
     """Puts one run of small blobs together; returns the bytes touched and freed.
 
-    Who appends record by record makes a blob of each. Reading them one by one costs more than their records.
+    A producer that appends record by record makes a blob of each. Reading a blob costs more than reading its record.
     """
     if not read_tables(environment, lambda tables: _pays_off(tables, number, partition)):
         return 0, 0

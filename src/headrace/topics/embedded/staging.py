@@ -7,6 +7,7 @@ while the machine runs, or run again. A file that no receipt names is an orphan 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from io import BufferedWriter, BytesIO
 from pathlib import Path
@@ -140,7 +141,9 @@ class StageWriter:
         """Forgets everything that was staged."""
         self._frames.clear()
         if self._file is not None:
-            self._file.close()
+            # On a full disk it fails once more: it still has what could not be written.
+            with suppress(OSError):
+                self._file.close()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 

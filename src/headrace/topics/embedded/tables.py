@@ -11,8 +11,8 @@
 
 One tree for all, told apart by the first byte: a transaction writes fewer pages, and opening needs no lock.
 
-LMDB has no checksums, so what lies in T, P, A and R begins with one, of key and value. An entry in B has one of its
-key, its times and the header of its blob, which has another one of its own content.
+LMDB has no checksums, so every value begins with one, of key and value. In B it covers the key, the times and the
+header of the blob, which has another one of its own content.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _BLOB_KEY = Struct(">cIIQ")
 _DROPPED_KEY = Struct(">cI")
 _CHECKSUM = Struct("<I")
 _TIMES = Struct("<qq")
-_ENTRY_BYTES = _CHECKSUM.size + _TIMES.size
+_ENTRY = Struct("<Iqq")
+"""Checksum and times before a blob."""
+_COVERED_BYTES = _ENTRY.size + HEADER_BYTES
 _STATE = Struct("<8q")
 
 NO_TIME = -(1 << 63)
@@ -98,7 +100,7 @@ class Entry(NamedTuple):
 
     @property
     def size(self) -> int:
-        return _ENTRY_BYTES + len(self.blob)
+        return _ENTRY.size + len(self.blob)
 
     def info(self) -> BlobInfo:
         return info(self.blob)
@@ -157,19 +159,22 @@ class Tables:
         self._put(_TOPIC + topic.name.encode(), value)
 
     def new_number(self) -> int:
-        value = self._transaction.get(_NEXT)
+        value = self._get(_NEXT)
         number = 1 if value is None else int.from_bytes(value, "big")
-        self._transaction.put(_NEXT, (number + 1).to_bytes(4, "big"))
+        self._put(_NEXT, (number + 1).to_bytes(4, "big"))
         return number
 
     def drop_topic(self, stored: StoredTopic) -> None:
         """Takes the topic away; its blobs go later, in steps."""
         self._transaction.delete(_TOPIC + stored.topic.name.encode())
-        self._transaction.put(_DROPPED_KEY.pack(_DROPPED, stored.number), stored.topic.partitions.to_bytes(4, "big"))
+        self._put(_DROPPED_KEY.pack(_DROPPED, stored.number), stored.topic.partitions.to_bytes(4, "big"))
 
     def dropped(self) -> list[tuple[int, int]]:
         """Returns number and partition count of the topics that still have something to be removed."""
-        return [(_DROPPED_KEY.unpack(key)[1], int.from_bytes(value, "big")) for key, value in self._all(_DROPPED)]
+        return [
+            (_DROPPED_KEY.unpack(key)[1], int.from_bytes(_checked(key, value), "big"))
+            for key, value in self._all(_DROPPED)
+        ]
 
     def forget_dropped(self, number: int, partitions: int) -> None:
         for partition in range(partitions):
@@ -181,7 +186,7 @@ class Tables:
         return None if value is None else _checked(key, value)
 
     def _put(self, key: bytes, value: bytes) -> None:
-        self._transaction.put(key, _CHECKSUM.pack(crc32(value, crc32(key))) + value)
+        self._transaction.put(key, _checksum(key, value) + value)
 
     def _all(self, prefix: bytes) -> Iterator[tuple[memoryview, memoryview]]:
         with self._transaction.cursor() as cursor:
@@ -222,7 +227,7 @@ class Tables:
         blob: bytes | memoryview,
     ) -> None:
         key, times = _BLOB_KEY.pack(_BLOB, number, partition, base), _TIMES.pack(latest_ms, cleaned_ms)
-        value = _CHECKSUM.pack(_entry_checksum(key, times, blob)) + times + blob
+        value = _checksum(key, times + blob[:HEADER_BYTES]) + times + blob
         self._transaction.put(key, value)
         state.size += len(value)
 
@@ -342,16 +347,15 @@ def _checked(key: bytes | memoryview, value: bytes | memoryview) -> memoryview:
     return content
 
 
+def _checksum(key: bytes, covered: bytes) -> bytes:
+    return _CHECKSUM.pack(crc32(covered, crc32(key)))
+
+
 def _entry(key: memoryview, value: memoryview) -> Entry:
-    times, blob = value[_CHECKSUM.size : _ENTRY_BYTES], value[_ENTRY_BYTES:]
-    if _CHECKSUM.unpack_from(value)[0] != _entry_checksum(key, times, blob):
+    checksum, latest_ms, cleaned_ms = _ENTRY.unpack_from(value)
+    if checksum != crc32(value[_CHECKSUM.size : _COVERED_BYTES], crc32(key)):
         raise _entry_error(key)
-    latest_ms, cleaned_ms = _TIMES.unpack(times)
-    return Entry(_BLOB_KEY.unpack(key)[3], latest_ms, cleaned_ms, blob)
-
-
-def _entry_checksum(key: bytes | memoryview, times: bytes | memoryview, blob: bytes | memoryview) -> int:
-    return crc32(blob[:HEADER_BYTES], crc32(times, crc32(key)))
+    return Entry(_BLOB_KEY.unpack(key)[3], latest_ms, cleaned_ms, value[_ENTRY.size :])
 
 
 def _entry_error(key: bytes | memoryview) -> DamagedBlobError:

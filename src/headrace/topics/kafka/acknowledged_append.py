@@ -1,7 +1,7 @@
 """Acknowledged appends of drivers: one producer for all journals of a process, and a thread that hears its reports.
 
-A new producer takes half a second until it may write exactly once, so journals share one; and who waits for a report in
-a thread of its own could be kept from it by another one that waits as well.
+A new producer takes half a second until it may write exactly once, so journals share one. One thread gets the reports
+for all of them: of several threads that poll a producer, one could take the reports of another.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ class AcknowledgedProducer:
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
         self._closed = threading.Event()
+        self.users = 0
+        """How many appends may still wait for a report, which they get also after it is closed."""
         threading.Thread(target=self._run, name="headrace-acknowledgements", daemon=True).start()
 
     def append(self, topic: str, key: bytes, value: bytes, seconds: float) -> int:
@@ -43,8 +45,9 @@ class AcknowledgedProducer:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error
 
     def close(self) -> None:
+        """Ends it when its last user has gone; nobody may begin to use it now."""
         self._closed.set()
 
     def _run(self) -> None:
-        while not self._closed.is_set():
+        while self.users or not self._closed.is_set():
             self._producer.poll(_POLL_S)

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
@@ -23,7 +24,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # the client'
     ResourceType,
 )
 
-from headrace.errors import RetriableError, TopicError, TopicExistsError
+from headrace.errors import RetriableError, TopicError, TopicExistsError, UnknownTopicError
 from headrace.topics.configs import new_topic
 from headrace.topics.kafka.client_errors import ABSENT, UNKNOWN, error_of, explain, unknown_topic
 from headrace.topics.kafka.clients import Clients
@@ -123,7 +124,7 @@ class Administration:
             )
             raise TopicExistsError(message) from None
         self._clients.forget_topic(name)
-        self._wait_until(lambda: self._partitions(name) == partitions, f"creating topic '{name}'")
+        self._wait_until(lambda: self._count_usable(name) >= partitions, f"creating topic '{name}'")
         self._remember(topic)
         return topic
 
@@ -132,7 +133,7 @@ class Administration:
         with self._clients.translating_errors(f"growing topic '{name}'"):
             new = NewPartitions(name, partitions)
             ask(self._clients, lambda admin, seconds: admin.create_partitions([new], request_timeout=seconds)[name])
-        self._wait_until(lambda: (self._partitions(name) or 0) >= partitions, f"growing topic '{name}'")
+        self._wait_until(lambda: self._count_usable(name) >= partitions, f"growing topic '{name}'")
         self._known.pop(name, None)
 
     def delete(self, name: str) -> None:
@@ -140,7 +141,7 @@ class Administration:
         self._known.pop(name, None)
         with self._clients.translating_errors(f"deleting topic '{name}'"):
             ask(self._clients, lambda admin, seconds: admin.delete_topics([name], request_timeout=seconds)[name])
-        self._wait_until(lambda: self._partitions(name) is None, f"deleting topic '{name}'")
+        self._wait_until(lambda: self._leaders(name) is None, f"deleting topic '{name}'")
         self._clients.forget_topic(name)
 
     def topic(self, name: str, max_age_s: float = _KNOWN_FOR_S) -> Topic:
@@ -151,8 +152,8 @@ class Administration:
         return self.describe(name)
 
     def describe(self, name: str) -> Topic:
-        partitions = self._partitions(name)
-        if partitions is None:
+        leaders = self._leaders(name)
+        if leaders is None:
             self._known.pop(name, None)
             raise unknown_topic(name, self.names())
         resource = ConfigResource(ResourceType.TOPIC, name)
@@ -162,12 +163,12 @@ class Administration:
             )
         own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
         configs = {key: entry.value for key, entry in sorted(entries.items()) if entry.source == own}
-        return self._remember(Topic(name, partitions, configs))
+        return self._remember(Topic(name, len(leaders), configs))
 
     def fresh_topic_id(self, name: str) -> str:
         """Returns the id as brokers say it now: one question, if settings are not asked for as well."""
         before = self._ids.get(name)
-        if name not in self._known or self._partitions(name) is None or self._ids[name] != before:
+        if name not in self._known or self._leaders(name) is None or self._ids[name] != before:
             self.describe(name)
         return self._ids[name]
 
@@ -201,7 +202,7 @@ class Administration:
     def expect(self, written: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """Notes up to where partitions are committed.
 
-        Brokers end a transaction some time after they say so; who asks in this process sees what was committed in it.
+        Brokers end a transaction some time after they say so. Later questions in this process wait until it has ended.
         """
         self._clients.committed_ends.update({target: end for target, (_, end) in written.items()})
 
@@ -281,8 +282,11 @@ class Administration:
                     _wait(future)
 
     def truncate(self, topics: Iterable[str]) -> None:
-        """Deletes all records of topics. The topics stay what they are, with offsets that go on."""
-        found = [self.describe(name) for name in topics]
+        """Deletes all records of topics that are there. They stay what they are, with offsets that go on."""
+        found = []
+        for name in topics:
+            with suppress(UnknownTopicError):
+                found.append(self.describe(name))
         for topic in found:
             if topic.is_compacted and "delete" not in topic.configs["cleanup.policy"]:
                 self._allow_deletion(topic.name)
@@ -303,8 +307,12 @@ class Administration:
             )
         self._known.pop(name, None)
 
-    def _partitions(self, name: str) -> int | None:
-        """Returns how many partitions a topic has once all of them can be used; None if it is not there."""
+    def _count_usable(self, name: str) -> int:
+        """Returns how many partitions of a topic can be used: those that are new wait for their leaders."""
+        return sum(self._leaders(name) or ())
+
+    def _leaders(self, name: str) -> list[bool] | None:
+        """Returns of each partition of a topic whether it has a leader; None if the topic is not there."""
         with self._clients.translating_errors(f"describing topic '{name}'"):
             try:
                 found = self._ask(
@@ -315,7 +323,7 @@ class Administration:
                     return None
                 raise
         self._ids[name] = str(found.topic_id)
-        return sum(each.leader is not None for each in found.partitions)
+        return [each.leader is not None for each in found.partitions]
 
     def topic_id(self, name: str) -> str:
         """Returns the id of a topic; it differs when the topic is created again under the same name."""

@@ -77,6 +77,8 @@ def error_of(exception: KafkaException) -> KafkaError:
 def explain(error: KafkaError, doing: str, servers: str) -> StreamsError:
     """Returns the error to raise."""
     code, said = error.code(), error.str()
+    if code in (KafkaError._INVALID_ARG, KafkaError._CONFLICT) and "onfiguration" in said:
+        return ConfigError(f"a setting of Kafka's client is not accepted: {said}; correct or remove it")
     if code in ABSENT:
         message = (
             f"Kafka at '{servers}' did not answer in time while {doing} ({said}); check that it runs and that "
@@ -129,14 +131,6 @@ def exception_of(error: BaseException | None) -> KafkaException | None:
     return error if isinstance(error, KafkaException) else None
 
 
-def explain_exception(exception: KafkaException, doing: str, servers: str) -> StreamsError:
-    """Returns the error to raise for an exception of the client."""
-    error = error_of(exception)
-    if error.code() in (KafkaError._INVALID_ARG, KafkaError._CONFLICT) and "onfiguration" in error.str():
-        return ConfigError(f"a setting of Kafka's client is not accepted: {error.str()}; correct or remove it")
-    return explain(error, doing, servers)
-
-
 # These are around every request, and as generators they would cost more than many of them.
 class unwrapping:
     """Raises what the client meant to raise."""
@@ -166,7 +160,7 @@ class explaining:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         exception = exception_of(error)
         if exception is not None:
-            raise explain_exception(exception, self._doing, self._servers) from exception
+            raise explain(error_of(exception), self._doing, self._servers) from exception
 
 
 def unknown_topic(name: str, known: Iterable[str]) -> UnknownTopicError:

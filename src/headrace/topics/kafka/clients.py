@@ -20,7 +20,6 @@ from headrace.topics.kafka.client_errors import (
     error_of,
     exception_of,
     explain,
-    explain_exception,
     explaining,
     is_refusal,
 )
@@ -123,9 +122,8 @@ class Clients:
                 self._producer = Producer(settings, logger=client_logger)
             return self._producer
 
-    @property
-    def acknowledged_producer(self) -> AcknowledgedProducer:
-        """The one for the records of drivers, which begin with the first one of them to connect."""
+    def connect_acknowledged(self) -> AcknowledgedProducer:
+        """Returns the producer for the records of drivers; it takes a while to connect, from the first call on."""
         with self._lock:
             if self._acknowledged is None:
                 timeout_ms = max(1, int(self.patience_s * 1000))
@@ -133,8 +131,19 @@ class Clients:
                 self._acknowledged = AcknowledgedProducer(producer)
             return self._acknowledged
 
+    def append_acknowledged(self, topic: str, key: bytes, value: bytes) -> int:
+        """Writes a record of a driver; returns its offset once it is acknowledged."""
+        with self._lock:
+            producer = self.connect_acknowledged()
+            producer.users += 1
+        try:
+            return producer.append(topic, key, value, self.patience_s)
+        finally:
+            with self._lock:
+                producer.users -= 1
+
     def drop_acknowledged(self) -> None:
-        """Lets the next driver have a new producer, because this one has failed."""
+        """Has the next record of a driver sent by a new producer, because this one has failed."""
         with self._lock:
             former, self._acknowledged = self._acknowledged, None
         if former is not None:
@@ -224,7 +233,7 @@ class _ErrorTranslation:
             message = f"Kafka's client exceeded its own time limit while {doing}; it was replaced: try again"
             raise RetriableError(message) from error
         exception = exception_of(error)
-        told = error if exception is None else explain_exception(exception, doing, clients.servers)
+        told = error if exception is None else explain(error_of(exception), doing, clients.servers)
         if isinstance(told, RetriableError):
             cause = error.__cause__ if exception is None else exception
             refusal = clients.refusal if clients.is_refused() else None

@@ -17,13 +17,11 @@ from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.history import BATCH, Batch, History
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.progress_topics import batches_topic
-from headrace.topics.kafka.reading import read_range
+from headrace.topics.kafka.reading import read_all
 from headrace.topics.kafka.task_transaction import KafkaTaskJournal
 from headrace.topics.log import Offsets, Raw, TopicPartition
 
 _STEP_S = 0.01
-_RECORDS = 10_000
-_BYTES = 64 << 20
 
 
 def cut_application(
@@ -79,7 +77,7 @@ class _Cutting:
         records: dict[str, TaskRecord] = {}
         for task, stamp, _, _ in batch.tasks:
             journal = KafkaTaskJournal(self._clients, self._administration, self._application, -1, task, [])
-            record = journal.look(stamp)
+            record = journal.read_record(stamp)
             if record is None:
                 return None
             records[task] = record
@@ -99,11 +97,11 @@ class _Cutting:
             end = self._administration.end_offsets([place], stable=True)[place]
             for offset, _, key, value, _ in self._read(place, position, end):
                 position = offset + 1
-                behind = history.behind(offset, key or b"", value or b"")
-                if behind.is_reset and not history.is_reset:
+                after = history.with_record(offset, key or b"", value or b"")
+                if after.is_reset and not history.is_reset:
                     return None
                 # What a driver has written that was deposed changes nothing.
-                counts, history = behind is not history, behind
+                counts, history = after is not history, after
                 if counts and (key or b"").startswith(BATCH):
                     return history.batch
             if not history.plan_data:
@@ -120,14 +118,7 @@ class _Cutting:
             time.sleep(_STEP_S)
 
     def _read(self, target: TopicPartition, start: int, stop: int) -> list[Raw]:
-        found: list[Raw] = []
-        while start < stop:
-            page = read_range(self._clients, self._administration, target, start, stop, _RECORDS, _BYTES, keep=False)
-            if not page:
-                break
-            found += page
-            start = page[-1][0] + 1
-        return found
+        return read_all(self._clients, self._administration, target, start, stop)
 
     def check_time(self) -> None:
         """Complains about an application that neither goes on nor is at rest."""

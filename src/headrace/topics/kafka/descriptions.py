@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
+from headrace.errors import OffsetOutOfRangeError
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.plain_append import Appender
 from headrace.topics.kafka.progress_topics import description_topic, ensure_place
-from headrace.topics.kafka.reading import read_range
+from headrace.topics.kafka.reading import read_all
 
 _KEY = b"application"
 
@@ -18,10 +19,15 @@ def read_description(clients: Clients, administration: Administration, applicati
     place = (description_topic(application), 0)
     if place[0] not in administration.names():
         return None
-    begin = administration.begin_offsets([place])[place]
-    end = administration.end_offsets([place], stable=True)[place]
-    found = read_range(clients, administration, place, begin, end, end - begin, 1 << 30, keep=False)
-    return found[-1][3] if found else None
+    while True:
+        begin = administration.begin_offsets([place])[place]
+        end = administration.end_offsets([place], stable=True)[place]
+        try:
+            found = read_all(clients, administration, place, begin, end)
+        except OffsetOutOfRangeError:
+            # A new one was written meanwhile, and those before it were deleted.
+            continue
+        return found[-1][3] if found else None
 
 
 def write_description(administration: Administration, appender: Appender, application: str, description: bytes) -> None:

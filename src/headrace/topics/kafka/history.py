@@ -1,10 +1,10 @@
 """History of an application: the records of its batches topic, and what they say together.
 
-Records of drivers are appended by plain producers, so one that has been deposed may still write. Who opens the journal
-writes a takeover record first; its offset is the number of that opening, the incarnation, and every later record names
-the incarnation that it belongs to. A record counts unless a newer one of another incarnation, or a newer takeover,
-lies before it. A reset is announced in the same way, and takeovers until its end do not count: whoever has written one
-finds the reset and refuses to start.
+Records of drivers are appended by plain producers, so a driver that was deposed may still write. A driver that opens
+the journal writes a takeover record first. Its offset is the number of that opening, the incarnation. Every later
+record names the incarnation that it belongs to. A record counts unless a newer one of another incarnation, or a newer
+takeover, lies before it. A reset is announced in the same way. Takeovers until its end do not count: a driver that has
+written one finds the reset and refuses to start.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Batch(msgspec.Struct, array_like=True, frozen=True):
     batch_id: int = -1
     positions: list[tuple[str, int, int]] = []
     tasks: list[tuple[str, str, int | None, int]] = []
-    """Name, stamp, next clock, and the offset of the record of each task that has ever committed; -1: not known."""
+    """Name, stamp, next clock, and first offset of the record of each task that has ever committed; -1: not known."""
     written: list[tuple[str, int, int, int]] = []
     """Topic, partition, first offset and the one after the last of what the batch has written."""
     idle: list[str] = []
@@ -95,12 +95,13 @@ class History:
     batch_offset: int = -1
     plan_data: bytes = b""
 
-    def behind(self, offset: int, key: bytes, value: bytes) -> History:
+    def with_record(self, offset: int, key: bytes, value: bytes) -> History:
         """Returns the history that goes on with one more record.
 
-        >>> one = History().behind(4, b"takeover", b"").behind(5, b"plan 4", b"p").behind(6, b"takeover", b"")
-        >>> one.newest, one.behind(7, b"plan 4", b"late").plan_data, one.behind(7, b"plan 6", b"new").plan_data
-        (6, b'p', b'new')
+        >>> one = History().with_record(4, b"takeover", b"").with_record(5, b"plan 4", b"p")
+        >>> two = one.with_record(6, b"takeover", b"")
+        >>> two.newest, [two.with_record(7, plan, b"new").plan_data for plan in (b"plan 4", b"plan 6")]
+        (6, [b'p', b'new'])
         """
         kind, _, number = key.partition(b" ")
         if kind == TAKEOVER:
@@ -109,7 +110,7 @@ class History:
             tasks = self.opened_tasks | {*_opener(value).tasks}
             return replace(self, newest=offset, opener=value, is_reset=False, opened_tasks=tasks)
         if kind == RESET:
-            # Those of a driver that came after whoever resets had read: they are fenced, too.
+            # Those of a driver that took over after the reset had read the history: they are fenced, too.
             tasks = frozenset(self.known_tasks | {*_opener(value).tasks})
             return History(newest=offset, opener=value, is_reset=True, is_resetting=True, opened_tasks=tasks)
         incarnation = int(number) if number.isdigit() else -1

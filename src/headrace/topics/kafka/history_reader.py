@@ -39,11 +39,12 @@ def _read_on(reading: KnownHistory, clients: Clients, administration: Administra
         return
     begin = administration.begin_offsets([target])[target]
     if begin > reading.position:
-        # Cut off. What it was cut off for lies there now, perhaps behind the end as it was before.
-        reading.position = begin
+        # Cut off. What it was cut off for lies there now, perhaps behind the end as it was before. It says everything:
+        # what was read before may be a reset whose end was cut off.
+        reading.position, reading.history = begin, History()
         end = administration.end_offsets([target], stable=True)[target]
     while reading.position < end:
         found = read_range(clients, administration, target, reading.position, end, _RECORDS, _BYTES, keep=False)
         for offset, _, key, value, _ in found:
-            reading.history = reading.history.behind(offset, key or b"", value or b"")
+            reading.history = reading.history.with_record(offset, key or b"", value or b"")
         reading.position = found[-1][0] + 1 if found else end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -46,8 +47,8 @@ class KafkaLog:
     the embedded log:
 
     - A task's outputs can be read once the task has committed them, not when the batch is: every task has a transaction
-      of its own, as in Kafka Streams. Records that are read are committed ones, unless the consumer's
-      ``isolation.level`` says otherwise.
+      of its own, as in Kafka Streams. Records that are read are committed ones; without ``exactly_once`` the consumer's
+      ``isolation.level`` may say otherwise.
     - The end of a transaction takes an offset, and so do records that were aborted. ``Written`` and ``Committed`` name
       the first and the last offset of what was written; records of others may lie between.
     - Time 0 is written as 1: the client takes 0 for the current time.
@@ -248,9 +249,8 @@ class KafkaLog:
 
     def begin_at(self, application: str, positions: Mapping[TopicPartition, int]) -> None:
         """Lets an application that has committed no batch begin at these positions."""
-        journal = self.open_journal(application, ())
-        journal.begin_at(positions)
-        journal.close()
+        with closing(self.open_journal(application, ())) as journal:
+            journal.begin_at(positions)
 
     def reset_application(self, application: str, internal_topics: Iterable[str] = ()) -> None:
         """Forgets batches, positions and task records, the consumer group, and what internal topics hold.

@@ -17,7 +17,7 @@ from headrace.errors import LogError, TopicError, TopicExistsError, UnknownTopic
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.log import TopicPartition
 
-_OWN = re.compile(r".+-headrace-(application|batches|.*-tasks)")
+_OWN = re.compile(r"(.+)-headrace-(application|batches|\d+-tasks)")
 _FIRST_PARTITIONS = 8
 """Partitions that a topic of tasks gets at first; one that is not used costs nothing."""
 # Disk space is given back by whole segments, so they are small, as those of Kafka Streams' repartition topics.
@@ -72,7 +72,7 @@ def task_place(application: str, task: str) -> TopicPartition:
     ('orders-headrace-1-tasks', 3)
     """
     group, _, number = task.rpartition("_")
-    if not group or not number.isdecimal():
+    if not (group.isdecimal() and number.isdecimal()):
         message = f"a task's name is <sub-topology>_<partition>, such as '0_3'; found {describe_value(task)}"
         raise TopicError(message)
     return f"{application}-headrace-{group}-tasks", int(number)
@@ -81,11 +81,10 @@ def task_place(application: str, task: str) -> TopicPartition:
 def progress_topics(application: str, topics: Iterable[str]) -> list[str]:
     """Returns those of some topics that hold the progress of an application.
 
-    >>> progress_topics("a", ["a-headrace-batches", "a-headrace-0-tasks", "a-b-headrace-batches", "a-headrace-x"])
+    >>> progress_topics("a", ["a-headrace-batches", "a-headrace-0-tasks", "a-headrace-b-headrace-batches", "a-x"])
     ['a-headrace-batches', 'a-headrace-0-tasks']
     """
-    prefix = f"{application}-headrace-"
-    return [topic for topic in topics if topic.startswith(prefix) and is_progress(topic)]
+    return [topic for topic in topics if (found := _OWN.fullmatch(topic)) is not None and found[1] == application]
 
 
 def ensure_topics(administration: Administration, application: str, places: Iterable[TopicPartition]) -> None:

@@ -7,7 +7,8 @@ behind its end comes, or when the consumer says that the partition ends there.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from confluent_kafka import KafkaError, Message
 
@@ -22,6 +23,7 @@ _AT_ONCE = 1000
 _POLL_S = 0.1
 _STALLED_S = 1.5
 _SAMPLE = 100
+_ALL_BYTES = 256 << 20
 _OVERHEAD = 16
 """Bytes that a record takes besides its key, value and headers."""
 
@@ -41,7 +43,7 @@ def read_range(
 ) -> list[Raw]:
     """Returns the records between two offsets, up to the limits, at least one.
 
-    Who reads now and then does not ``keep`` the consumer: it would go on fetching what nobody wants.
+    For a single read the consumer is not kept: it would go on fetching what nobody wants.
     """
     administration.check([target])
     if stop is not None and start >= stop:
@@ -60,6 +62,33 @@ def read_range(
     else:
         reader.consumer.close()
     return found
+
+
+def read_pages(
+    clients: Clients,
+    administration: Administration,
+    target: TopicPartition,
+    start: int,
+    stop: int,
+    max_records: int,
+    max_bytes: int,
+) -> Iterator[list[Raw]]:
+    """Returns the records between two offsets, page by page; each page has a consumer of its own."""
+    while start < stop:
+        page = read_range(clients, administration, target, start, stop, max_records, max_bytes, keep=False)
+        if not page:
+            # Markers, and what was aborted or compacted away, are all that is left.
+            return
+        start = page[-1][0] + 1
+        yield page
+
+
+def read_all(
+    clients: Clients, administration: Administration, target: TopicPartition, start: int, stop: int
+) -> list[Raw]:
+    """Returns the records between two offsets."""
+    pages = read_pages(clients, administration, target, start, stop, max(1, stop - start), _ALL_BYTES)
+    return list(chain.from_iterable(pages))
 
 
 class _Reading:
@@ -119,7 +148,7 @@ class _Reading:
             raise out_of_range(self._target, self._reader.position, begin, end)
 
     def _check_let_in(self) -> None:
-        # As in Java, who is refused is told so; the consumer itself would try on, and say nothing.
+        # As in Java a refusal is told. The consumer itself would go on trying, and say nothing.
         if self._clients.refusal is not None:
             raise explain(self._clients.refusal, f"reading topic '{self._target[0]}'", self._clients.servers)
 

@@ -33,6 +33,8 @@ _CONSUMER_FIXED: Mapping[str, Any] = {
     "auto.offset.reset": "error",
     "allow.auto.create.topics": False,
 }
+# Records of tasks, changelogs and inputs that were aborted would be taken for committed ones.
+_EXACTLY_ONCE: Mapping[str, Any] = {"isolation.level": "read_committed"}
 _PRODUCER: Mapping[str, Any] = {
     "linger.ms": 5,
     "batch.size": 1_000_000,
@@ -141,6 +143,7 @@ class ClientSettings:
             **_CONSUMER,
             **_to_librdkafka(self.consumer),
             **_CONSUMER_FIXED,
+            **(_EXACTLY_ONCE if self.exactly_once else {}),
             "group.id": group,
         }
 

@@ -27,7 +27,7 @@ from headrace.topics.kafka.clients import Clients
 from headrace.topics.kafka.history_reader import read_history
 from headrace.topics.kafka.producing import Delivery, Report, flush, produce, produce_all
 from headrace.topics.kafka.progress_topics import ensure_place, task_place
-from headrace.topics.kafka.reading import read_range
+from headrace.topics.kafka.reading import read_all
 from headrace.topics.kafka.transactional_producers import init_producer
 from headrace.topics.log import Headers, Offsets, Raw, Topic, TopicPartition
 from headrace.topics.record_partitioning import Sticky, spread
@@ -42,7 +42,6 @@ _PART_SHARE = 0.9
 """How much of the largest record that brokers take a part of a blob may be: it has a frame, too."""
 _ABORT_S = 10.0
 _STEP_S = 0.002
-_READ_BYTES = 256 << 20
 _TOPIC_KNOWN_FOR_S = 60.0
 """How long the partition count of an output is cached; Kafka's own clients take five minutes."""
 
@@ -98,7 +97,7 @@ class KafkaTaskJournal:
         self._producer = producer
         return TaskCommitState(record, ends)
 
-    def look(self, stamp: str | None = None) -> TaskRecord | None:
+    def read_record(self, stamp: str | None = None) -> TaskRecord | None:
         """Returns the last record, or the one with a stamp; None if it was cut off, or is not visible yet."""
         return self._last_record(self._administration.end_offsets([self._place], stable=True)[self._place], stamp)
 
@@ -114,10 +113,13 @@ class KafkaTaskJournal:
             self._begin(producer)
             self._write(producer, written, delivery)
             offsets = self._write_edges(producer, edges, delivery)
-            self._write_record(producer, replace_in_record(record, edges=offsets), delivery)
+            parts = self._write_record(producer, replace_in_record(record, edges=offsets), delivery)
             self._end(producer, delivery)
         self._producer = producer
-        return replace(Receipt.of(self._task, self._incarnation, record), written=delivery.bounds)
+        # The record is the last thing in the task's own partition. The driver deletes what lies before it.
+        end = delivery.bounds[self._place][1]
+        bounds = {**delivery.bounds, self._place: (end - parts, end)}
+        return replace(Receipt.of(self._task, self._incarnation, record), written=bounds)
 
     def read_edges(self, record: TaskRecord) -> list[EdgeBlob]:
         """Returns the blobs that a record names, once exactly these can be read."""
@@ -144,7 +146,7 @@ class KafkaTaskJournal:
         ]
 
     def close(self) -> None:
-        self._producer = None
+        self._producer, self._begun_at = None, 0.0
 
     def _begin(self, producer: Producer) -> None:
         self._begun_at = time.monotonic()
@@ -185,11 +187,13 @@ class KafkaTaskJournal:
         # A producer's records of one partition are reported in their order.
         return [(*row, offset) for row, offset in zip(rows, offsets, strict=True)]
 
-    def _write_record(self, producer: Producer, record: TaskRecord, delivery: Delivery) -> None:
+    def _write_record(self, producer: Producer, record: TaskRecord, delivery: Delivery) -> int:
+        """Writes the record of the task; returns in how many parts."""
         *first, last = _parts(record.pack(), self._part_bytes)
         for part in first:
             self._produce(producer, _PART, part, delivery)
         self._produce(producer, _RECORD, last, delivery, ((_PARTS, str(len(first)).encode()),) if first else ())
+        return len(first) + 1
 
     def _produce(self, producer: Producer, key: bytes, value: bytes, delivery: Report, headers: Headers = ()) -> None:
         produce_all(producer, *self._place, [(None, time.time_ns() // 1_000_000, key, value, headers)], delivery)
@@ -243,16 +247,7 @@ class KafkaTaskJournal:
         return TaskRecord.unpack(b"".join([*(part or b"" for _, _, _, part, _ in before), value or b""]))
 
     def _read(self, start: int, stop: int) -> list[Raw]:
-        found: list[Raw] = []
-        while start < stop:
-            part = read_range(
-                self._clients, self._administration, self._place, start, stop, stop - start, _READ_BYTES, keep=False
-            )
-            if not part:
-                break
-            found += part
-            start = part[-1][0] + 1
-        return found
+        return read_all(self._clients, self._administration, self._place, start, stop)
 
     def _check_newest(self) -> None:
         history = read_history(self._clients, self._administration, self._application)

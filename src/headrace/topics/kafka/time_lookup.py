@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from headrace.topics.kafka.administration import Administration
 from headrace.topics.kafka.clients import Clients
-from headrace.topics.kafka.reading import read_range
-from headrace.topics.log import Raw, TopicPartition
+from headrace.topics.kafka.reading import read_pages, read_range
+from headrace.topics.log import TopicPartition
 
 READ = 1_000
 """Offsets up to which a range is read to find its latest time; longer ones are asked about."""
-_PART = 10_000
-_PART_BYTES = 16 << 20
+_PAGE = 10_000
+_PAGE_BYTES = 16 << 20
 
 
 def latest_time(
@@ -63,7 +61,7 @@ def _latest(
     *,
     at_most: int = READ,
 ) -> int | None:
-    found = read_range(clients, administration, target, start, stop, at_most, _PART_BYTES, keep=False)
+    found = read_range(clients, administration, target, start, stop, at_most, _PAGE_BYTES, keep=False)
     return max((timestamp_ms for _, timestamp_ms, _, _, _ in found), default=None)
 
 
@@ -77,19 +75,8 @@ def offset_after(
     if first >= start:
         return first
     # The first one of the partition lies before the range, so the brokers cannot say which is the first in it.
-    for part in _parts(clients, administration, target, start, stop):
-        for offset, timestamp_ms, _, _, _ in part:
+    for page in read_pages(clients, administration, target, start, stop, _PAGE, _PAGE_BYTES):
+        for offset, timestamp_ms, _, _, _ in page:
             if timestamp_ms > time_ms:
                 return offset
     return None
-
-
-def _parts(
-    clients: Clients, administration: Administration, target: TopicPartition, start: int, stop: int
-) -> Iterator[list[Raw]]:
-    while start < stop:
-        part = read_range(clients, administration, target, start, stop, _PART, _PART_BYTES, keep=False)
-        if not part:
-            return
-        yield part
-        start = part[-1][0] + 1
