@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -14,6 +16,7 @@ from headrace.cli.printing import note
 
 _LOGGER = logging.getLogger("headrace")
 _FAILURE = "headrace.app.streams"
+_REFRESHES_PER_SECOND = 8
 
 
 class EngineLog(logging.Handler):
@@ -49,12 +52,26 @@ class EngineLog(logging.Handler):
         _LOGGER.level, _LOGGER.propagate = self._before
 
 
-class LiveOutput:
+class LiveOutput(ABC):
     """Output of a command while an application runs: a live display, if there is a terminal, and warnings above it."""
 
-    def __init__(self, live: Live | None) -> None:
-        self._live = live
+    def __init__(self, terminal: Console | None, *, transient: bool = False) -> None:
         self._log = EngineLog(self._warn)
+        self._live: Live | None = None
+        if terminal is not None:
+            # Draws at once: all that `_render` needs has to be there.
+            self._live = Live(
+                console=terminal,
+                get_renderable=self._render,
+                refresh_per_second=_REFRESHES_PER_SECOND,
+                transient=transient,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+
+    @abstractmethod
+    def _render(self) -> RenderableType:
+        """Returns what the live display shows now."""
 
     def _warn(self, message: str) -> None:
         if self._live is not None:
