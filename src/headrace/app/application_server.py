@@ -152,13 +152,7 @@ class ApplicationServer:
                 "run `pip install 'headrace[http]'`"
             )
             raise MissingDependencyError(message) from error
-        config = self.seen.config
-        certificate, key = config.http_tls_certificate, config.http_tls_key
-        return Listening.at(
-            self._listen or "",
-            certificate=None if certificate is None else Path(certificate),
-            key=None if key is None else Path(key),
-        )
+        return Listening.of(self._listen or "", self.seen.config)
 
     def open(self, log: TopicLog, directory: Path) -> None:
         """Starts to serve, and leaves the address in the directory."""
@@ -172,14 +166,7 @@ class ApplicationServer:
         config = self.seen.config
         token = config.http_token
         recorder = Recorder(self.seen)
-        application = make_application(
-            self.seen,
-            self.seen,
-            recorder,
-            token=token,
-            hosts=listening.hosts(token),
-            secure=listening.certificate is not None,
-        )
+        application = make_application(self.seen, self.seen, recorder, token=token, listening=listening)
         server = Server(application, listening, formatter=config.http_formatter)
         if token is None and not listening.is_local:
             logger.warning("%s can be reached from other machines, and everybody may ask: set http.token", server.url)

@@ -265,6 +265,8 @@ class StreamsConfig:
     """File with the certificate of the server; None serves without TLS."""
     http_tls_key: str | os.PathLike[str] | None = setting(None, "http.tls.key", Kind.PATH, optional=True)
     """File with the key of the certificate."""
+    http_tls_authority: str | os.PathLike[str] | None = setting(None, "http.tls.authority", Kind.PATH, optional=True)
+    """File with the authorities that sign the certificates of other servers; None trusts those of the machine."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     """Settings of Kafka clients, internal topics and Spark, by their prefixed names."""
 

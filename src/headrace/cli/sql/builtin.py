@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.sql.client import SqlClient, SqlRequestError
+from headrace.cli.sql.client import SqlRequestError
 from headrace.cli.sql.session import Session
 
 HELP = """\
@@ -91,7 +91,7 @@ def _column_width(session: Session, width: str) -> None:
 
 def _server(session: Session, url: str) -> None:
     if url:
-        other = SqlClient(url)
+        other = session.client.of(url)
         other.info()
         session.client = other
     session.screen.note(session.client.url)
