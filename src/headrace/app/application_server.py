@@ -168,8 +168,8 @@ class ApplicationServer:
         recorder = Recorder(self.seen)
         application = make_application(self.seen, self.seen, recorder, token=token, listening=listening)
         server = Server(application, listening, formatter=config.http_formatter)
-        if token is None and not listening.is_local:
-            logger.warning("%s can be reached from other machines, and everybody may ask: set http.token", server.url)
+        if (danger := listening.exposure(token)) is not None:
+            logger.warning("%s: %s", server.url, danger)
         self._recorder, self._server = recorder, server
         recorder.start()
         server.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
@@ -63,7 +64,10 @@ class Listening:
         """
         host, _, port = address.strip().rpartition(":")
         if not port.isdecimal() or int(port) > 65535:
-            message = f"http.listen must be host:port, got '{address}'; write for example 'localhost:8080'"
+            message = (
+                f"the address of a server must be host:port, with a port up to 65535, got '{address}'; write for "
+                "example 'localhost:8080'"
+            )
             raise ConfigError(message)
         if (certificate is None) != (key is None):
             message = "http.tls.certificate and http.tls.key belong together; set both, or neither"
@@ -78,14 +82,14 @@ class Listening:
         """Returns what is dangerous about it, given the token or password that clients must send; None for nothing.
 
         >>> Listening("0.0.0.0", 8080).exposure(None)
-        'other machines can reach it, and everybody may use it: set a token, or a user'
+        'other machines can reach it, and everybody may use it: set http.token'
         >>> Listening("0.0.0.0", 8080).exposure("sesame")
         'other machines can reach it, and what is sent can be read on the way: set http.tls.certificate and ...'
         """
         if self.is_local:
             return None
         if secret is None:
-            return "other machines can reach it, and everybody may use it: set a token, or a user"
+            return "other machines can reach it, and everybody may use it: set http.token"
         if self.certificate is None:
             what = "what is sent can be read on the way: set http.tls.certificate and http.tls.key"
             return f"other machines can reach it, and {what}"
@@ -315,9 +319,9 @@ def _bound(listening: Listening) -> socket.socket:
             bound.close()
             raise
     except OSError as error:
-        message = (
-            f"http.listen: cannot listen at {listening.host}:{listening.port}: {error.strerror or error}; "
-            "choose another port, or 0 for any that is free"
-        )
+        remedy = "choose another port, or 0 for any that is free"
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            remedy = "choose a name or an address of this machine"
+        message = f"cannot listen at {listening.host}:{listening.port}: {error.strerror or error}; {remedy}"
         raise ConfigError(message) from error
     return bound
