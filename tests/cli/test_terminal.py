@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -12,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from headrace import StreamsBuilder
 from headrace.topics.embedded import EmbeddedLog
 
-_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r(?=\n)")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What was drawn on the terminal, in the order in which it was drawn, and the exit code."""
+    """All that was drawn on the terminal, a line each time that it was drawn anew, and the exit code."""
 
     code: int
     text: str
@@ -46,7 +48,7 @@ def on_terminal(state_dir: Path, *args: str, **environment: str) -> Seen:
             break
         drawn += some
     os.close(ours)
-    return Seen(process.wait(), _CONTROL.sub("", drawn.decode()))
+    return Seen(process.wait(), _CONTROL.sub("", drawn.decode()).replace("\r", "\n"))
 
 
 @pytest.mark.parametrize("command", [["run", "tests.cli.counting:build"], ["demo"]], ids=["run", "demo"])
@@ -67,14 +69,31 @@ def test_records_are_counted_while_they_are_written(state_dir: Path) -> None:
     assert "wrote 2,000 records to 'sales'" in seen.text
 
 
+def peeking(builder: StreamsBuilder) -> None:
+    builder.stream("in").peek(lambda key, value: print(f"seen: {key} {value}")).to("out")
+
+
 @pytest.mark.spark
-def test_run_shows_what_a_start_is_busy_with_and_then_its_rates(state_dir: Path, log: EmbeddedLog) -> None:
+def test_run_shows_what_a_start_is_busy_with_and_what_functions_print(state_dir: Path, log: EmbeddedLog) -> None:
     log.create_topic("in")
     log.append("in", [(None, 0, b"k", b'"v"', ())])
-    seen = on_terminal(state_dir, "run", "tests.cli.counting:build", "--until-end")
+    seen = on_terminal(state_dir, "run", f"{__name__}:peeking", "--until-end", "--console")
     assert seen.code == 0
-    assert re.search(r"counting: starting, \w+", seen.text)
-    assert re.search(r"counting: 1 record read, 1 written, 1 to changelogs, 1 micro-batch in .* s\n$", seen.text)
+    lines = seen.text.splitlines()
+    assert any(re.search(r"^. test_terminal: starting Java, \d s$", line) for line in lines)
+    # Each stands on a line of its own, above that of the progress.
+    assert any(re.search(r"^console: http://localhost:\d+/console/$", line) for line in lines)
+    assert "seen: k v" in lines
+    assert re.search(r"^test_terminal: 1 record read, 1 written, 1 micro-batch in .* s$", lines[-1])
+
+
+@pytest.mark.spark
+def test_batches_as_json_are_no_part_of_a_live_line(state_dir: Path, log: EmbeddedLog) -> None:
+    log.create_topic("in")
+    log.append("in", [(None, 0, b"k", b'"v"', ())])
+    seen = on_terminal(state_dir, "run", "tests.cli.counting:build", "--until-end", "--json")
+    batches = [line for line in seen.text.splitlines() if line.startswith("{")]
+    assert [json.loads(line)["records_in"] for line in batches] == [1]
 
 
 @pytest.mark.spark

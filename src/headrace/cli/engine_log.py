@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
@@ -53,10 +54,10 @@ class EngineLog(logging.Handler):
 
 
 class LiveOutput(ABC):
-    """Output of a command while an application runs: a live display, if there is a terminal, and warnings above it."""
+    """Output of a command while an application runs: a live display, if there is a terminal, and notes above it."""
 
     def __init__(self, terminal: Console | None, *, transient: bool = False) -> None:
-        self._log = EngineLog(self._warn)
+        self._log = EngineLog(self.note)
         self._live: Live | None = None
         if terminal is not None:
             # Draws at once: all that `_render` needs has to be there.
@@ -66,14 +67,16 @@ class LiveOutput(ABC):
                 refresh_per_second=_REFRESHES_PER_SECOND,
                 transient=transient,
                 redirect_stdout=False,
-                redirect_stderr=False,
+                # What functions of the application print stands above it, too.
+                redirect_stderr=sys.stderr.isatty(),
             )
 
     @abstractmethod
     def _render(self) -> RenderableType:
         """Returns what the live display shows now."""
 
-    def _warn(self, message: str) -> None:
+    def note(self, message: str) -> None:
+        """Prints a note, above the live display."""
         if self._live is not None:
             self._live.console.print(Text(message))
         else:
