@@ -446,8 +446,8 @@ def _arguments(source: Mapping[str, Any]) -> dict[str, Any]:
             continue
         known = _settings().get(name)
         if known is not None and known.kind in NAMED_KINDS and isinstance(value, str):
-            value = find_named(name, value, is_serde=known.kind is Kind.SERDE)
-        parsed = value if known is None else known.parse(name, value)
+            value = find_named(key, value, is_serde=known.kind is Kind.SERDE)
+        parsed = value if known is None else known.parse(key, value)
         if name in arguments and arguments[name] != parsed:
             message = f"'{given_as[name]}' and '{key}' are one setting with two different values; leave one out"
             raise ConfigError(message)
