@@ -69,7 +69,7 @@ def _columns(name: str, help_text: str) -> Callable[[F], F]:
     )
 
 
-@click.command()
+@click.command(short_help="Run a topology over files, such as years of history.")
 @click.argument("target", metavar="MODULE:BUILD")
 @click.option("--application-id", "-a", metavar="NAME", help="Name of the application. [default: that of the module]")
 @click.option(

@@ -34,7 +34,7 @@ def registry() -> None:
     """
 
 
-@registry.command("start")
+@registry.command("start", short_help="Start the registry in the background.")
 @_port
 @common_options()
 @click.pass_obj

@@ -52,7 +52,7 @@ class Start:
         return {target: max(begins[target], min(at, ends[target])) for target, at in wanted.items()}
 
 
-@click.command()
+@click.command(short_help="Let an application start over.")
 @click.argument("application_id")
 @click.option("--to-earliest", is_flag=True, help="Read the inputs from their first records.")
 @click.option("--to-latest", is_flag=True, help="Read only what is written from now on.")
@@ -105,7 +105,7 @@ def reset(
         internal = _internal_topics(log, application_id, directory)
         if not directory.exists() and log.last_batch(application_id) is None and not internal:
             known = _applications(directory.parent)
-            there = f"; there are {', '.join(known)}" if known else ""
+            there = f"; known are {', '.join(known)}" if known else ""
             message = (
                 f"nothing is known of an application '{application_id}' in '{directory.parent}'"
                 f"{did_you_mean(application_id, known) or there}; say where it is with --state-dir"
@@ -150,7 +150,9 @@ def _new_positions(
         message = "the application has not read anything yet; name its inputs with --input-topic"
         raise click.UsageError(message)
     targets = [
-        (topic, partition) for topic in topics for partition in range(known_topic(log, topic, common).partitions)
+        (topic, partition)
+        for topic in topics
+        for partition in range(known_topic(log, topic, common, is_wanted=False).partitions)
     ]
     begins = log.begin_offsets(targets)
     return start.positions(log, {target: before.get(target, begins[target]) for target in targets})

@@ -19,7 +19,7 @@ from headrace.runtime.task import TaskId
 _TASK = re.compile(r"\d+_\d+")
 
 
-@click.command()
+@click.command(short_help="Show the tasks of an application with their stores.")
 @click.argument("application_id")
 @json_option
 @common_options()
@@ -36,7 +36,7 @@ def state(common: CommonOptions, application_id: str, *, as_json: bool) -> None:
     if not directory.is_dir():
         parent = directory.parent
         known = [path.name for path in parent.iterdir() if (path / "lock").exists()] if parent.is_dir() else []
-        there = f"; there are {', '.join(sorted(known))}" if known else ""
+        there = f"; known are {', '.join(sorted(known))}" if known else ""
         message = (
             f"there is no state of an application '{application_id}' in '{parent}'"
             f"{did_you_mean(application_id, known) or there}; say where it is with --state-dir"

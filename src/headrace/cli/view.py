@@ -29,7 +29,7 @@ from headrace.views.view_node import Lease, ViewNode
 _LOOK_S = 0.5
 
 
-@click.command()
+@click.command(short_help="Keep copies of an application's stores, for queries.")
 @click.argument("target", metavar="MODULE:BUILD")
 @click.option("--application-id", "-a", metavar="NAME", help="Name of the application. [default: that of the module]")
 @settings_options

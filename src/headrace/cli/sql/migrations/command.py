@@ -77,7 +77,7 @@ def create(words: str, version: int | None, directory: Path) -> None:
     click.echo(new_migration(directory, words, version))
 
 
-@migrations.command()
+@migrations.command(short_help="Carry out the migrations that were not yet.")
 @click.option("--until", type=click.IntRange(min=1), metavar="N", help="Stop after this version.")
 @click.option("--next", "only_next", is_flag=True, help="Only the next one.")
 @click.option("--again", is_flag=True, help="Carry out one again that was begun and never ended.")
@@ -156,7 +156,7 @@ def info(
         print_table([name.capitalize() for name in names], rows)
 
 
-@migrations.command()
+@migrations.command(short_help="Check the files of migrations that were carried out.")
 @_directory_option
 @_server_options
 @common_options()
