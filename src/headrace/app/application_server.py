@@ -14,7 +14,7 @@ from headrace.app.store_queries import OwnViews
 from headrace.config import StreamsConfig
 from headrace.console.monitored_application import Failed
 from headrace.console.recorder import Recorder
-from headrace.errors import MissingDependencyError
+from headrace.errors import missing_package
 from headrace.metrics.names import Metrics
 from headrace.topics.log import TopicLog
 from headrace.topology.topology import Topology
@@ -145,13 +145,7 @@ class ApplicationServer:
         try:
             from headrace.http.server import Listening
         except ImportError as error:
-            if (error.name or "").startswith("headrace"):
-                raise
-            message = (
-                f"http.listen is set, and serving needs the package '{error.name}', which is not installed; "
-                "run `pip install 'headrace[http]'`"
-            )
-            raise MissingDependencyError(message) from error
+            raise missing_package(error, "http.listen is set, and serving", "http") from error
         return Listening.of(self._listen or "", self.seen.config)
 
     def open(self, log: TopicLog, directory: Path) -> None:

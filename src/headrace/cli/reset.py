@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headrace.app.directories import application_directory
-from headrace.app.lock import LOCK, locked
+from headrace.app.lock import applications_in, locked
 from headrace.app.reset import reset_application, topics_of_views
 from headrace.app.topics import topics_in_name_of
 from headrace.cli.common_options import CommonOptions, common_options, complete_topic, known_topic
@@ -104,7 +104,7 @@ def reset(
     with common.log(config=config) as log:
         internal = _internal_topics(log, application_id, directory)
         if not directory.exists() and log.last_batch(application_id) is None and not internal:
-            known = _applications(directory.parent)
+            known = applications_in(directory.parent)
             there = f"; known are {', '.join(known)}" if known else ""
             message = (
                 f"nothing is known of an application '{application_id}' in '{directory.parent}'"
@@ -129,12 +129,8 @@ def reset(
 
 
 def _internal_topics(log: TopicLog, application_id: str, directory: Path) -> list[str]:
-    internal = topics_in_name_of(application_id, log, _applications(directory.parent))
+    internal = topics_in_name_of(application_id, log, applications_in(directory.parent))
     return [*internal, *topics_of_views(application_id, log)]
-
-
-def _applications(state_dir: Path) -> list[str]:
-    return sorted(path.parent.name for path in state_dir.glob(f"*/{LOCK}"))
 
 
 def _new_positions(

@@ -14,8 +14,9 @@ from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.sql.client import SqlClient
 from headrace.cli.sql.client_options import client_options
-from headrace.cli.sql.embedded import ServerConnection, embedded_server, missing
+from headrace.cli.sql.embedded import ServerConnection, embedded_server
 from headrace.cli.sql.screen import Screen
+from headrace.errors import missing_package
 
 if TYPE_CHECKING:
     from headrace.cli.sql.session import Session
@@ -74,7 +75,7 @@ def prompt(
     try:
         from headrace.cli.sql.session import Session
     except ImportError as error:
-        raise missing(error) from error
+        raise missing_package(error, "SQL", "sql") from error
     settings = read_settings(config_file, assignments, with_environment=False)
     if server is not None:
         # Of this end; all others are for the server.
@@ -111,7 +112,7 @@ def _interactive(session: Session, server: str | None) -> None:
     try:
         from headrace.cli.sql.prompt import Prompt
     except ImportError as error:
-        raise missing(error) from error
+        raise missing_package(error, "SQL", "sql") from error
     info = session.client.info()
     where = f"server {session.client.url}" if server is not None else "a server in this process"
     session.screen.note(f"Headrace SQL, {where}, service {info.get('ksqlServiceId')}. Type help, or exit.")
