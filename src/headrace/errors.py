@@ -318,6 +318,19 @@ class UnknownTopologyError(StreamsError):
     """There is no topology of that name in this application. Check the name."""
 
 
+def missing_package(error: ImportError, what: str, extra: str) -> ImportError:
+    """Returns the error that says how to get what could not be imported; one about a module of ours stays as it is.
+
+    >>> print(missing_package(ModuleNotFoundError(name="starlette"), "serving", "http"))
+    serving needs the package 'starlette', which is not installed; run `pip install 'headrace[http]'`
+    """
+    package = (error.name or "").partition(".")[0]
+    if package == "headrace":
+        return error
+    message = f"{what} needs the package '{package}', which is not installed; run `pip install 'headrace[{extra}]'`"
+    return MissingDependencyError(message)
+
+
 def did_you_mean(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Returns ``"; did you mean 'x'?"`` for the candidate that looks most like ``name``, or an empty string.
 

@@ -1,4 +1,4 @@
-"""Failed tasks are told at once, by one thread for all applications of a process."""
+"""Failed tasks are told soon, by one thread for all applications of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.app.failure_watch import FailureWatch
-from headrace.batches.failure_note import write_failure_note
+from headrace.batches.failure_note import take_failure_note, write_failure_note
 
 NAME = "headrace-failures"
 
@@ -49,3 +49,11 @@ def test_failures_of_all_applications_are_told_by_one_thread(tmp_path: Path, cap
     for directory in directories:
         watch.remove(directory)
     until(lambda: not thread.is_alive())
+
+
+def test_note_of_a_failure_that_ends_its_application_at_once_is_left_to_it(tmp_path: Path) -> None:
+    write_failure_note(tmp_path, "0_0", ValueError("new"))
+    assert take_failure_note(tmp_path, age_s=60) is None
+    # As the application does when it ends.
+    assert take_failure_note(tmp_path) == "new"
+    assert take_failure_note(tmp_path) is None

@@ -253,7 +253,7 @@ def test_refusals(log: DurableLog, tmp_path: Path) -> None:
         take_snapshot("app", log, "s")
     with pytest.raises(ChangeRefusedError, match="cannot be restored as 'app': there is an application of that name"):
         restore_snapshot("s", program.config, log)
-    with pytest.raises(ChangeRefusedError, match="there is no snapshot 't'; there are s"):
+    with pytest.raises(ChangeRefusedError, match="there is no snapshot 't'; known are s"):
         restore_snapshot("t", make_program(log, tmp_path, "fork").config, log)
     with stopped_application(program.config, log) as app:
         app.begin(ChangePlan("grow", "headrace grow app", app.next_batch_id))

@@ -39,9 +39,20 @@ def test_demo_shows_results_and_ends_by_itself(headrace: Command) -> None:
 
 @pytest.mark.spark
 def test_ctrl_c_ends_the_demo_before_the_first_result(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "headrace.cli", "demo"]
+    # As `make demo` starts it: with the Python of an environment that is not active in the shell.
+    python = tmp_path / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    python.with_name("activate").touch()
+    path = [each for each in os.environ["PATH"].split(os.pathsep) if not (Path(each) / "headrace").exists()]
+    environment = {"PATH": os.pathsep.join(path), "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
+        [python, "-m", "headrace.cli", "demo"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+        cwd=tmp_path,
     )
     assert process.stdout is not None
     process.stdout.readline()
@@ -49,6 +60,7 @@ def test_ctrl_c_ends_the_demo_before_the_first_result(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, "")
     assert "it was stopped before the first result" in out
+    assert "\n  . venv/bin/activate\n" in out
     assert not list(tmp_path.glob("headrace-demo-*"))
 
 

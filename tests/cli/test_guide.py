@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from headrace.cli import main
+
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "command_line.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 MARK = "--- command {} ---"
@@ -44,3 +46,8 @@ def test_commands_print_what_the_page_says(tmp_path: Path) -> None:
         assert checker.check_output(expected, found, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE), (
             f"$ {command}{found}instead of\n{expected}"
         )
+
+
+def test_every_command_is_in_the_guide() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [name for name in main.commands if not re.search(rf"headrace {name}\b|^`{name}`", text, re.MULTILINE)] == []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,11 @@ def test_broker_that_does_not_start_says_why(headrace: Command, tmp_path: Path) 
     (tmp_path / "taken").write_text("", encoding="utf-8")
     failed = headrace("kafka", "start", "--data-dir", tmp_path / "taken", code=2)
     assert "taken" in failed.err
+
+
+def test_broker_does_not_start_at_a_port_where_somebody_answers(headrace: Command, state_dir: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        told = headrace("kafka", "start", "--port", port, code=1).err
+    assert f"cannot listen at 127.0.0.1:{port}: Address already in use; choose another port" in told
+    assert not (state_dir / "kafka").exists()

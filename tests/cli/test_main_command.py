@@ -28,6 +28,7 @@ def test_bare_command_prints_the_overview(headrace: Command) -> None:
     text = headrace().out
     assert "Exit codes" in text
     assert all(name in text for name in main.commands)
+    assert "..." not in text.partition("Commands:\n")[2]
 
 
 def test_version(headrace: Command) -> None:
@@ -49,6 +50,8 @@ def test_every_command_and_option_is_explained(headrace: Command, path: tuple[st
         if isinstance(option, click.Option) and not option.help and option.name not in ("partitions", "engine")
     ]
     assert unexplained == []
+    # A group has a line for each of its commands.
+    assert "..." not in text.partition("Commands:\n")[2]
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,8 @@ def test_every_command_and_option_is_explained(headrace: Command, path: tuple[st
         (("describe", "examples.word_count:build", "--set", "comit.interval.ms=1"), 2, "did you mean"),
         (("consume", "orders"), 1, "there is no log in"),
         (("topics", "create", "two words"), 1, "a topic name has 1 to 249 letters"),
+        (("describe", "docs/index.md"), 2, "'docs/index.md' is no file of Python, whose name ends with .py"),
+        (("sql", "--file", "nowhere.sql"), 2, "try 'headrace sql --help'"),
     ],
 )
 def test_wrong_usage_is_one_line_and_an_exit_code(

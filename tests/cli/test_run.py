@@ -127,7 +127,7 @@ def test_config_of_the_module_that_is_wrong_is_named(
     assert "config of module 'wrong_module': setting 'aplication.id' is unknown; did you mean" in done.err
     (tmp_path / "plain_module.py").write_text("def build(builder): ...\n")
     done = headrace("run", "plain_module", "--set", "processing.exception.handler=plain_module:skipp", code=2)
-    assert "processing_exception_handler: 'plain_module' has no 'skipp'" in done.err
+    assert "processing.exception.handler: 'plain_module' has no 'skipp'" in done.err
 
 
 def test_missing_topics(headrace: Command, log: EmbeddedLog, engines: Start) -> None:

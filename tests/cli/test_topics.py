@@ -52,8 +52,13 @@ def test_delete_asks(headrace: Command, log: EmbeddedLog) -> None:
     assert log.topics() == []
 
 
-def test_missing_topic_says_how_to_create_it(headrace: Command, log: EmbeddedLog) -> None:
+def test_missing_topic_says_how_to_create_it_or_where_to_look(headrace: Command, log: EmbeddedLog) -> None:
     log.create_topic("orders")
-    done = headrace("topics", "describe", "ordres", code=1)
-    assert "did you mean 'orders'?" in done.err
-    assert "headrace topics create ordres" in done.err
+    for command, remedy in (
+        (["consume", "ordres"], "create it with 'headrace topics create ordres"),
+        (["topics", "describe", "ordres"], "see 'headrace topics list'"),
+        (["topics", "delete", "--yes", "ordres"], "see 'headrace topics list'"),
+    ):
+        done = headrace(*command, code=1)
+        assert "did you mean 'orders'?" in done.err
+        assert remedy in done.err

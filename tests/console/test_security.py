@@ -14,6 +14,7 @@ from websockets.typing import Origin
 
 from headrace.console.asgi_application import make_application
 from headrace.console.recorder import Recorder
+from headrace.http.server import Listening
 from tests.console.client import Client, served
 from tests.console.kit import FakeObserved, Site
 from tests.views_http.kit import RunningInstance
@@ -166,7 +167,7 @@ def test_data_is_sent_as_json_whatever_is_in_it(site: Site) -> None:
 
 def test_a_name_that_leads_here_from_elsewhere_is_not_served(tmp_path: Path) -> None:
     observed = FakeObserved(tmp_path)
-    application = make_application(None, observed, Recorder(observed), hosts={"localhost", "127.0.0.1"})
+    application = make_application(None, observed, Recorder(observed), listening=Listening())
     client = Client(application, "http://localhost:8080")
     assert client.get("/healthz").status_code == 200
     assert client.get("/healthz", headers={"Host": "127.0.0.1:8080"}).status_code == 200

@@ -89,6 +89,20 @@ def test_the_token_is_asked_for_and_not_printed(place: Place) -> None:
         assert "sesame" not in (place.directory / "app" / "http.json").read_text()
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, "everybody may use it: set http.token"),
+        ({"http_token": "sesame"}, "what is sent can be read on the way: set http.tls.certificate and http.tls.key"),
+    ],
+)
+def test_what_is_dangerous_about_an_address_is_told(
+    place: Place, caplog: pytest.LogCaptureFixture, settings: dict[str, str], told: str
+) -> None:
+    with streams_of(place, "0.0.0.0:0", **settings):
+        assert told in caplog.text
+
+
 def test_the_command_console_tells_the_address(place: Place) -> None:
     arguments = ["console", "app", "--state-dir", str(place.directory)]
     missing = CliRunner().invoke(main, arguments)

@@ -52,9 +52,15 @@ def test_a_port_that_is_taken_is_told_at_once(observed: FakeObserved) -> None:
             Server(application_of(observed), Listening("localhost", port))
 
 
+def test_a_host_that_is_not_this_machine_is_told_as_such(observed: FakeObserved) -> None:
+    for host in ("nowhere.invalid", "192.0.2.1"):
+        with pytest.raises(ConfigError, match=f"cannot listen at {host}:0: .*; choose a name or an address of this"):
+            Server(application_of(observed), Listening(host, 0))
+
+
 @pytest.mark.parametrize("address", ["", "here", "here:port", "localhost:99999", "localhost:"])
 def test_an_address_must_have_a_port(address: str) -> None:
-    with pytest.raises(ConfigError, match=r"http\.listen must be host:port"):
+    with pytest.raises(ConfigError, match="must be host:port, with a port up to 65535"):
         Listening.at(address)
 
 

@@ -12,9 +12,11 @@ import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual
 
 from headrace.app.engine import local_engine
+from headrace.cli.sql.client import SqlClient
 from headrace.errors import LogError, TopicError
 from headrace.spark.dataframes.source import HeadraceSource
 from headrace.sql.server.sql_server import SqlServer
+from tests.certificates import make_signed_certificate
 from tests.sql.server.kit import Client, SqlPlace
 
 if TYPE_CHECKING:
@@ -165,6 +167,19 @@ def test_what_a_server_does_not_have_is_refused(client: Client) -> None:
     nowhere = HeadraceSource({"server": "http://localhost:1", "table": "USERS"})
     with pytest.raises(LogError, match=r"localhost:1 cannot list its tables: .*; is it running there"):
         nowhere.schema()
+
+
+def test_server_with_a_certificate_of_an_authority_of_its_own(tmp_path: Path) -> None:
+    certificate, key, authority = make_signed_certificate(tmp_path)
+    settings = {"state.dir": str(tmp_path), "log.sync": "none", "http.tls.certificate": certificate}
+    with SqlServer(settings | {"http.tls.key": key}, listen="localhost:0", engine=local_engine) as server:
+        SqlClient(server.url, authority=authority).execute(
+            "CREATE TABLE USERS (ID INT PRIMARY KEY, N INT) WITH (KAFKA_TOPIC='u', FORMAT='JSON', PARTITIONS=1);"
+        )
+        options = {"server": server.url, "table": "USERS"}
+        assert HeadraceSource({**options, "http.tls.authority": str(authority)}).schema().names[:2] == ["ID", "N"]
+        with pytest.raises(LogError, match=r"certificate verify failed.*; set http.tls.authority"):
+            HeadraceSource(options).schema()
 
 
 @pytest.mark.kafka

@@ -289,6 +289,7 @@ def test_every_setting_has_a_dotted_name_of_its_own() -> None:
         http_token="secret",
         http_tls_certificate="certificate.pem",
         http_tls_key="key.pem",
+        http_tls_authority="authority.pem",
         http_formatter=repr,
     ).to_mapping()
     # All but the extras, and the processor wrapper, which is None here.
@@ -320,9 +321,27 @@ def test_settings_are_keyword_arguments() -> None:
         config({"application.id": "x"})
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        (
+            "commit.interval.ms",
+            "soon",
+            r"commit\.interval\.ms must be a number of milliseconds, at least 0, or None, got",
+        ),
+        ("task.timeout.ms", "-1", r"task\.timeout\.ms must be a number of milliseconds, at least 0, got str '-1'"),
+        ("num.stream.threads", "many", r"num\.stream\.threads must be a whole number, at least 1, got str 'many'"),
+        ("processing_guarantee", "exactly", "processing_guarantee must be one of .* did you mean 'exactly_once_v2'"),
+    ],
+)
+def test_wrong_values_are_refused_by_the_name_that_was_given(key: str, value: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        StreamsConfig.of({key: value})
+
+
 @pytest.mark.parametrize("value", [10**30, "1" + "0" * 30])
 def test_durations_that_are_too_long_are_refused(value: int | str) -> None:
-    with pytest.raises(ConfigError, match="commit_interval is a duration of at most 999999999 days"):
+    with pytest.raises(ConfigError, match=r"commit\.interval\.ms is a duration of at most 999999999 days"):
         StreamsConfig.of({"commit.interval.ms": value})
 
 
@@ -446,12 +465,12 @@ def test_objects_can_be_named_by_module_and_name() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("no_such_module:Name", "default_value_serde: 'no_such_module:Name' cannot be imported: No module named"),
+        ("no_such_module:Name", r"default\.value\.serde: 'no_such_module:Name' cannot be imported: No module named"),
         (
             "headrace.serdes:LongSerd",
             "'headrace.serdes' has no 'LongSerd'; did you mean 'LongSerde'",
         ),
-        ("headrace:dead_letter", "default_value_serde must be a serde, got function"),
+        ("headrace:dead_letter", r"default\.value\.serde must be a serde, got function"),
         ("shop.OrderSerde", "names nothing; write module:Name, such as shop:OrderSerde"),
         ("lnog", "'lnog' is not known here; did you mean 'long'"),
         (":x", "names no module"),

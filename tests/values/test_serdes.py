@@ -235,7 +235,13 @@ def test_window_that_ends_beyond_time_is_cut_at_the_end_of_time() -> None:
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, None, True])
 def test_window_size_must_be_positive(size: Any) -> None:
-    with pytest.raises(ConfigError, match="the window size must be at least 1 ms"):
+    with pytest.raises(ConfigError, match=r"window_size_ms (must be a whole number of milliseconds|is missing)"):
+        Serdes.time_windowed(Serdes.string(), size)
+
+
+def test_window_size_that_is_a_duration_is_told_in_milliseconds() -> None:
+    size: Any = timedelta(minutes=1)
+    with pytest.raises(ConfigError, match=r"at least 1, got timedelta .*; write 60000$"):
         Serdes.time_windowed(Serdes.string(), size)
 
 
@@ -261,7 +267,7 @@ def test_changelog_of_a_window_store_is_readable() -> None:
 
 
 def test_time_windowed_serde_must_know_where_windows_end() -> None:
-    with pytest.raises(ConfigError, match="got None; give it, or windows"):
+    with pytest.raises(ConfigError, match="window_size_ms is missing; give it, or windows"):
         Serdes.time_windowed(Serdes.string())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -21,6 +22,7 @@ from headrace.http.server import Listening, Server
 from headrace.views.metadata import HostInfo
 from headrace.views.peer_authentication import PeerProof
 from headrace.views.view_node import Lease, ViewNode
+from tests.certificates import make_signed_certificate
 from tests.views.kit import Place, topology_of
 from tests.views.programs import build
 
@@ -145,6 +147,29 @@ def test_without_anybody_who_has_it_one_is_told_to_come_back(cluster: Callable[.
     two.now_ms += 10_000
     two.tick([two.nodes[0]])
     assert {two.get(0, f"/stores/counts/keys/{key}").status_code for key in KEYS} == {200}
+
+
+def test_they_ask_each_other_by_tls_with_certificates_of_an_authority_of_their_own(
+    cluster: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    certificate, key, authority = make_signed_certificate(tmp_path)
+    tls = {"http_tls_certificate": certificate, "http_tls_key": key, "http_tls_authority": authority}
+    two = cluster(2, 0, http_token=TOKEN, **tls)
+    verify = ssl.create_default_context(cafile=authority)
+    answers = [two.get(0, f"/stores/counts/keys/{each}", headers=RIGHT, verify=verify) for each in KEYS]
+    assert {(answer.status_code, answer.json().get("value")) for answer in answers} == {(200, 1)}
+
+
+def test_a_peer_whose_certificate_is_signed_by_a_stranger_is_not_believed(
+    cluster: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    certificate, key, authority = make_signed_certificate(tmp_path)
+    two = cluster(2, 0, http_tls_certificate=certificate, http_tls_key=key)
+    verify = ssl.create_default_context(cafile=authority)
+    answers = [two.get(0, f"/stores/counts/keys/{each}", verify=verify) for each in KEYS]
+    refused = [answer.json()["error"]["message"] for answer in answers if answer.status_code == 503]
+    assert 0 < len(refused) < len(KEYS)
+    assert all("its certificate is not trusted: unable to get local issuer certificate" in each for each in refused)
 
 
 def test_what_was_forwarded_is_not_forwarded_again(cluster: Callable[..., Cluster]) -> None:

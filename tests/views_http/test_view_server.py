@@ -124,6 +124,8 @@ def test_the_command_view_takes_the_formatter_from_a_file(tmp_path: Path) -> Non
         [*command, "--state-dir", str(tmp_path), "--config", str(settings)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+        text=True,
     )
     membership = MembershipTable("app", place.log)
 
@@ -138,5 +140,7 @@ def test_the_command_view_takes_the_formatter_from_a_file(tmp_path: Path) -> Non
         assert httpx.get(f"http://{address}/stores/prices/keys/tea", timeout=20).json()["value"] == "1.50 EUR"
     finally:
         process.terminate()
-        assert process.wait(SOON.total_seconds()) == 0
+        _, told = process.communicate(timeout=SOON.total_seconds())
+        assert process.returncode == 0
+        assert f"view: answers at {address}\n" in told
         place.close()

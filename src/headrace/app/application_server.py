@@ -14,7 +14,7 @@ from headrace.app.store_queries import OwnViews
 from headrace.config import StreamsConfig
 from headrace.console.monitored_application import Failed
 from headrace.console.recorder import Recorder
-from headrace.errors import MissingDependencyError
+from headrace.errors import missing_package
 from headrace.metrics.names import Metrics
 from headrace.topics.log import TopicLog
 from headrace.topology.topology import Topology
@@ -145,20 +145,8 @@ class ApplicationServer:
         try:
             from headrace.http.server import Listening
         except ImportError as error:
-            if (error.name or "").startswith("headrace"):
-                raise
-            message = (
-                f"http.listen is set, and serving needs the package '{error.name}', which is not installed; "
-                "run `pip install 'headrace[http]'`"
-            )
-            raise MissingDependencyError(message) from error
-        config = self.seen.config
-        certificate, key = config.http_tls_certificate, config.http_tls_key
-        return Listening.at(
-            self._listen or "",
-            certificate=None if certificate is None else Path(certificate),
-            key=None if key is None else Path(key),
-        )
+            raise missing_package(error, "http.listen is set, and serving", "http") from error
+        return Listening.of(self._listen or "", self.seen.config)
 
     def open(self, log: TopicLog, directory: Path) -> None:
         """Starts to serve, and leaves the address in the directory."""
@@ -172,17 +160,10 @@ class ApplicationServer:
         config = self.seen.config
         token = config.http_token
         recorder = Recorder(self.seen)
-        application = make_application(
-            self.seen,
-            self.seen,
-            recorder,
-            token=token,
-            hosts=listening.hosts(token),
-            secure=listening.certificate is not None,
-        )
+        application = make_application(self.seen, self.seen, recorder, token=token, listening=listening)
         server = Server(application, listening, formatter=config.http_formatter)
-        if token is None and not listening.is_local:
-            logger.warning("%s can be reached from other machines, and everybody may ask: set http.token", server.url)
+        if (danger := listening.exposure(token)) is not None:
+            logger.warning("%s: %s", server.url, danger)
         self._recorder, self._server = recorder, server
         recorder.start()
         server.start()

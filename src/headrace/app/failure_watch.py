@@ -1,4 +1,4 @@
-"""Watch for failed tasks: tells of them at once, while other tasks of their micro-batches may go on for long."""
+"""Watch for failed tasks: tells of them while other tasks of their micro-batches go on, which may be for long."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ class FailureWatch:
                     return
                 watched = list(self._directories)
             for directory in watched:
-                failure = take_failure_note(directory)
+                # Most batches end at once when a task has failed, and so does the application, which tells it itself.
+                failure = take_failure_note(directory, age_s=self._every_s)
                 if failure is not None:
                     logger.error("%s; the micro-batch ends when its other tasks have ended", failure)
 

@@ -19,6 +19,11 @@ LOCK = "lock"
 """Name of the file. It is never deleted: a waiter for a deleted file would not see the owner of a new one."""
 
 
+def applications_in(state_dir: Path) -> list[str]:
+    """Returns the names of the applications that have run with a state directory."""
+    return sorted(path.parent.name for path in state_dir.glob(f"*/{LOCK}"))
+
+
 class DirectoryLock:
     """Holds a directory for an application; made by ``lock_directory``.
 

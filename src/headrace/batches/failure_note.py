@@ -7,6 +7,7 @@ task hears of it only then.
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,10 +27,12 @@ def write_failure_note(directory: Path, task: str, error: BaseException) -> None
         os.rename(note, directory / _NAME)
 
 
-def take_failure_note(directory: Path) -> str | None:
-    """Returns the failure that a task has told, once; None if there is none."""
+def take_failure_note(directory: Path, *, age_s: float = 0.0) -> str | None:
+    """Returns the failure that a task has told, once; None if there is none of that age."""
     note = directory / _NAME
     try:
+        if age_s and time.time() - note.stat().st_mtime < age_s:
+            return None
         text = note.read_text(encoding="utf-8")
         note.unlink()
     except OSError:

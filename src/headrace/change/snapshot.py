@@ -146,7 +146,7 @@ def existing_snapshot(log: TopicLog, name: str) -> Snapshot:
     found = find_snapshot(log, name)
     if found is None:
         known = [each.name for each in list_snapshots(log)]
-        there = f"; there are {', '.join(known)}" if known else ""
+        there = f"; known are {', '.join(known)}" if known else ""
         message = f"there is no snapshot '{name}'{did_you_mean(name, known) or there}"
         raise ChangeRefusedError(message)
     return found

@@ -16,7 +16,7 @@ from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.targets import load_topology, short_name
 from headrace.cli.times import Moment
 from headrace.config import StreamsConfig
-from headrace.errors import MissingDependencyError
+from headrace.errors import missing_package
 from headrace.topics.log import TopicPartition
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -69,7 +69,7 @@ def _columns(name: str, help_text: str) -> Callable[[F], F]:
     )
 
 
-@click.command()
+@click.command(short_help="Run a topology over files, such as years of history.")
 @click.argument("target", metavar="MODULE:BUILD")
 @click.option("--application-id", "-a", metavar="NAME", help="Name of the application. [default: that of the module]")
 @click.option(
@@ -132,10 +132,7 @@ def backfill(common: CommonOptions, /, target: str, application_id: str | None, 
         from headrace.spark.bounded.input_rows import InputRows
         from headrace.spark.bounded.session import open_session
     except ImportError as error:
-        if (error.name or "").startswith("headrace"):
-            raise
-        message = f"a backfill needs the package '{error.name}'; run `pip install 'headrace[dataframes]'`"
-        raise MissingDependencyError(message) from error
+        raise missing_package(error, "a backfill", "dataframes") from error
     topics = dict(given["inputs"])
     twice = sorted(topics.keys() & set(given["without_history"]))
     if twice:

@@ -75,15 +75,16 @@ class CommonOptions:
             yield log
 
 
-def known_topic(log: TopicLog, name: str, common: CommonOptions) -> Topic:
-    """Returns a topic, or says with which command it is made."""
+def known_topic(log: TopicLog, name: str, common: CommonOptions, *, is_wanted: bool = True) -> Topic:
+    """Returns a topic, or says where to look for it, and if it is wanted with which command it is made."""
     try:
         return log.describe_topic(name)
     except UnknownTopicError:
+        made = f"create it with 'headrace topics create {name} --partitions 1'"
+        remedy = made if is_wanted else "see 'headrace topics list'"
         message = (
-            f"there is no topic '{name}' in {common.where}{did_you_mean(name, log.topics())}; create it with 'headrace "
-            f"topics create {name} --partitions 1', or choose another log with --log-dir, --state-dir or "
-            "--bootstrap-servers"
+            f"there is no topic '{name}' in {common.where}{did_you_mean(name, log.topics())}; {remedy}, or choose "
+            "another log with --log-dir, --state-dir or --bootstrap-servers"
         )
         raise click.ClickException(message) from None
 

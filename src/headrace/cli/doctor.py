@@ -47,7 +47,7 @@ class Finding:
     """Whether applications cannot run without it."""
 
 
-@click.command()
+@click.command(short_help="Look for what applications need here.")
 @click.option("--schema-registry", metavar="URL", help="A schema registry that applications use.")
 @json_option
 @common_options()

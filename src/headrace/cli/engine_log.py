@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
@@ -14,6 +17,7 @@ from headrace.cli.printing import note
 
 _LOGGER = logging.getLogger("headrace")
 _FAILURE = "headrace.app.streams"
+_REFRESHES_PER_SECOND = 8
 
 
 class EngineLog(logging.Handler):
@@ -49,14 +53,30 @@ class EngineLog(logging.Handler):
         _LOGGER.level, _LOGGER.propagate = self._before
 
 
-class LiveOutput:
-    """Output of a command while an application runs: a live display, if there is a terminal, and warnings above it."""
+class LiveOutput(ABC):
+    """Output of a command while an application runs: a live display, if there is a terminal, and notes above it."""
 
-    def __init__(self, live: Live | None) -> None:
-        self._live = live
-        self._log = EngineLog(self._warn)
+    def __init__(self, terminal: Console | None, *, transient: bool = False) -> None:
+        self._log = EngineLog(self.note)
+        self._live: Live | None = None
+        if terminal is not None:
+            # Draws at once: all that `_render` needs has to be there.
+            self._live = Live(
+                console=terminal,
+                get_renderable=self._render,
+                refresh_per_second=_REFRESHES_PER_SECOND,
+                transient=transient,
+                redirect_stdout=False,
+                # What functions of the application print stands above it, too.
+                redirect_stderr=sys.stderr.isatty(),
+            )
 
-    def _warn(self, message: str) -> None:
+    @abstractmethod
+    def _render(self) -> RenderableType:
+        """Returns what the live display shows now."""
+
+    def note(self, message: str) -> None:
+        """Prints a note, above the live display."""
         if self._live is not None:
             self._live.console.print(Text(message))
         else:

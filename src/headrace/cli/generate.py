@@ -39,7 +39,7 @@ _HELP = f"""Write load of a KIND to a TOPIC, which is created if it is missing.
     """
 
 
-@click.command(help=_HELP)
+@click.command(help=_HELP, short_help="Write generated records to a topic.")
 @click.argument("kind", type=click.Choice(list(LOADS)))
 @click.argument("topic", shell_complete=complete_topic)
 @click.option("--count", "-n", type=click.IntRange(min=0), help="How many records.")

@@ -32,7 +32,7 @@ class TopicPartitions(click.ParamType[tuple[str, int]]):
         return topic, int(number)
 
 
-@click.command()
+@click.command(short_help="Give the inputs of an application more partitions.")
 @click.argument("application_id")
 @click.argument("target", metavar="MODULE:BUILD")
 @click.option(

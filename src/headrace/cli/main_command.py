@@ -86,7 +86,9 @@ def _tell(error: BaseException) -> int:
             click.echo(error.format_message(), err=True)
             return WRONG_USAGE
         case click.UsageError(ctx=context):
-            hint = "" if context is None else f"\ntry '{context.command_path} --help'"
+            # A hidden command is typed without its name.
+            shown = context.parent if context is not None and context.command.hidden else context
+            hint = "" if shown is None else f"\ntry '{shown.command_path} --help'"
             return _say(f"{error.format_message()}{hint}", WRONG_USAGE)
         case click.ClickException():
             return _say(error.format_message(), error.exit_code)

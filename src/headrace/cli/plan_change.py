@@ -19,7 +19,7 @@ from headrace.cli.targets import load_config, load_topology
 _REFUSED = 1
 
 
-@click.command("plan-change")
+@click.command("plan-change", short_help="Say what another topology does to an application's stores.")
 @click.argument("target", metavar="MODULE:BUILD")
 @click.option("--application-id", "-a", metavar="NAME", help="Name of the application. [default: that of the module]")
 @click.option(

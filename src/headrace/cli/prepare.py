@@ -11,7 +11,7 @@ from headrace.cli.printing import note
 from headrace.errors import MissingDependencyError, StateDirectoryError
 
 
-@click.command()
+@click.command(short_help="Make the class archive with which Spark starts faster.")
 @click.option(
     "--class-path", default="", metavar="JARS", help="spark.driver.extraClassPath of the application, if any."
 )

@@ -12,7 +12,7 @@ from headrace.app.directories import open_log
 from headrace.app.signals import closing_on_signals
 from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import note
-from headrace.errors import MissingDependencyError
+from headrace.errors import missing_package
 
 _port = click.option(
     "--port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="0 takes a free one."
@@ -34,7 +34,7 @@ def registry() -> None:
     """
 
 
-@registry.command("start")
+@registry.command("start", short_help="Start the registry in the background.")
 @_port
 @common_options()
 @click.pass_obj
@@ -110,7 +110,4 @@ def _check_installed() -> None:
     try:
         import headrace.devtools.schema_registry  # noqa: F401 - what it imports is optional
     except ImportError as error:
-        if (error.name or "").startswith("headrace"):
-            raise
-        message = f"the schema registry needs the package '{error.name}'; run `pip install 'headrace[registry,sql]'`"
-        raise MissingDependencyError(message) from error
+        raise missing_package(error, "the schema registry", "registry,sql") from error

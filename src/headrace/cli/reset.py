@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from headrace.app.directories import application_directory
-from headrace.app.lock import LOCK, locked
+from headrace.app.lock import applications_in, locked
 from headrace.app.reset import reset_application, topics_of_views
 from headrace.app.topics import topics_in_name_of
 from headrace.cli.common_options import CommonOptions, common_options, complete_topic, known_topic
@@ -52,7 +52,7 @@ class Start:
         return {target: max(begins[target], min(at, ends[target])) for target, at in wanted.items()}
 
 
-@click.command()
+@click.command(short_help="Let an application start over.")
 @click.argument("application_id")
 @click.option("--to-earliest", is_flag=True, help="Read the inputs from their first records.")
 @click.option("--to-latest", is_flag=True, help="Read only what is written from now on.")
@@ -104,8 +104,8 @@ def reset(
     with common.log(config=config) as log:
         internal = _internal_topics(log, application_id, directory)
         if not directory.exists() and log.last_batch(application_id) is None and not internal:
-            known = _applications(directory.parent)
-            there = f"; there are {', '.join(known)}" if known else ""
+            known = applications_in(directory.parent)
+            there = f"; known are {', '.join(known)}" if known else ""
             message = (
                 f"nothing is known of an application '{application_id}' in '{directory.parent}'"
                 f"{did_you_mean(application_id, known) or there}; say where it is with --state-dir"
@@ -129,12 +129,8 @@ def reset(
 
 
 def _internal_topics(log: TopicLog, application_id: str, directory: Path) -> list[str]:
-    internal = topics_in_name_of(application_id, log, _applications(directory.parent))
+    internal = topics_in_name_of(application_id, log, applications_in(directory.parent))
     return [*internal, *topics_of_views(application_id, log)]
-
-
-def _applications(state_dir: Path) -> list[str]:
-    return sorted(path.parent.name for path in state_dir.glob(f"*/{LOCK}"))
 
 
 def _new_positions(
@@ -150,7 +146,9 @@ def _new_positions(
         message = "the application has not read anything yet; name its inputs with --input-topic"
         raise click.UsageError(message)
     targets = [
-        (topic, partition) for topic in topics for partition in range(known_topic(log, topic, common).partitions)
+        (topic, partition)
+        for topic in topics
+        for partition in range(known_topic(log, topic, common, is_wanted=False).partitions)
     ]
     begins = log.begin_offsets(targets)
     return start.positions(log, {target: before.get(target, begins[target]) for target in targets})

@@ -97,7 +97,7 @@ def _run(
 def _telling_address(streams: Streams, progress: RunProgress, *, quiet: bool) -> StateListener:
     def on_state(new: StreamsState, old: StreamsState) -> None:
         if new is StreamsState.REBALANCING and old is StreamsState.CREATED and streams.http_address and not quiet:
-            note(f"console: {streams.http_address}/console/")
+            progress.note(f"console: {streams.http_address}/console/")
         progress.on_state(new, old)
 
     return on_state

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
@@ -36,17 +35,8 @@ class RunProgress(LiveOutput):
         self._state = "starting"
         self._counts = Counts()
         self._spinner = Spinner("dots")
-        live = None
-        if sys.stderr.isatty() and not quiet:
-            live = Live(
-                console=Console(stderr=True),
-                get_renderable=self._render,
-                refresh_per_second=8,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-        super().__init__(live)
+        is_drawn = sys.stderr.isatty() and not quiet and not (as_json and sys.stdout.isatty())
+        super().__init__(Console(stderr=True) if is_drawn else None, transient=True)
 
     def on_batch(self, batch: Batch) -> None:
         """Counts a micro-batch. Called from the engine's thread."""
@@ -67,7 +57,7 @@ class RunProgress(LiveOutput):
 
     def line(self) -> str:
         """Returns the progress as one line."""
-        doing = f"{self._state}, {self._log.last}" if self._log.last else ""
+        doing = self._log.last if self._state == "starting" else ""
         return self._counts.line(self._application, self._state, doing)
 
     def summary(self) -> str:

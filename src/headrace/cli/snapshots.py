@@ -15,7 +15,7 @@ from headrace.cli.settings import read_settings, settings_options
 from headrace.config import StreamsConfig
 
 
-@click.command()
+@click.command(short_help="Copy the state of an application under a name.")
 @click.argument("application_id")
 @click.argument("name")
 @common_options()
@@ -33,7 +33,7 @@ def snapshot(common: CommonOptions, application_id: str, name: str) -> None:
         take_snapshot(application_id, log, name, tell=note)
 
 
-@click.command()
+@click.command(short_help="Make an application of a snapshot.")
 @click.argument("name")
 @click.option("--as", "application_id", required=True, metavar="APPLICATION_ID", help="Name of the new application.")
 @settings_options

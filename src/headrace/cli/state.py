@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from headrace.app.directories import application_directory
+from headrace.app.lock import applications_in
 from headrace.batches.working_copy import describe
 from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import Size, json_option, note, print_json, print_table
@@ -19,7 +20,7 @@ from headrace.runtime.task import TaskId
 _TASK = re.compile(r"\d+_\d+")
 
 
-@click.command()
+@click.command(short_help="Show the tasks of an application with their stores.")
 @click.argument("application_id")
 @json_option
 @common_options()
@@ -34,11 +35,10 @@ def state(common: CommonOptions, application_id: str, *, as_json: bool) -> None:
     config = common.config(application_id)
     directory = application_directory(config)
     if not directory.is_dir():
-        parent = directory.parent
-        known = [path.name for path in parent.iterdir() if (path / "lock").exists()] if parent.is_dir() else []
-        there = f"; there are {', '.join(sorted(known))}" if known else ""
+        known = applications_in(directory.parent)
+        there = f"; known are {', '.join(known)}" if known else ""
         message = (
-            f"there is no state of an application '{application_id}' in '{parent}'"
+            f"there is no state of an application '{application_id}' in '{directory.parent}'"
             f"{did_you_mean(application_id, known) or there}; say where it is with --state-dir"
         )
         raise click.ClickException(message)

@@ -44,7 +44,7 @@ def _move_options(*, dry_run: str) -> Callable[[F], F]:
     )
 
 
-@click.command()
+@click.command(short_help="Go on with an application of Kafka Streams, with its state.")
 @click.option(
     "--describe",
     "description",
@@ -105,7 +105,7 @@ def takeover(
     note(f"application '{application_id}' is Headrace's; start it: headrace run {target} -a {application_id}")
 
 
-@click.command("hand-back")
+@click.command("hand-back", short_help="Leave an application to Kafka Streams, with its state.")
 @_move_options(dry_run="Only check, and show what would be done; other instances are stopped.")
 @click.pass_obj
 def hand_back_command(

@@ -121,6 +121,9 @@ def _import_file(place: str, directory: Path) -> ModuleType:
         near = [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
         message = f"there is no file '{path}'{did_you_mean(path.name, near)}"
         raise TargetError(message)
+    if path.suffix != ".py":
+        message = f"'{place}' is no file of Python, whose name ends with .py"
+        raise TargetError(message)
     # A file in a package has imports relative to it. By its name the executors find the module, too.
     root, names = path.parent, [path.stem]
     while (root / "__init__.py").exists():

@@ -22,7 +22,7 @@ from headrace.cli.outcomes import tell_outcomes
 from headrace.cli.printing import json_option, note
 
 
-@click.command()
+@click.command(short_help="Run the cases of topologies in files of JSON.")
 @click.argument("paths", metavar="FILE|DIR...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--engine", type=click.Choice(["driver", "spark"]), default="driver", show_default=True)
 @click.option("--verbose", "-v", is_flag=True, help="Name the cases that pass, too.")

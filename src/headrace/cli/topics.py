@@ -67,7 +67,7 @@ def create_topics(
             note(f"created topic '{name}' with {plural(partitions, 'partition')}")
 
 
-@topics.command("describe")
+@topics.command("describe", short_help="Show the settings, offsets and sizes of a topic.")
 @click.argument("name", metavar="TOPIC", shell_complete=complete_topic)
 @json_option
 @common_options()
@@ -79,7 +79,7 @@ def describe_topic(common: CommonOptions, name: str, *, as_json: bool) -> None:
     records than offsets.
     """
     with common.log() as log:
-        known_topic(log, name, common)
+        known_topic(log, name, common, is_wanted=False)
         summary = _summary(log, name)
     if as_json:
         return print_json(summary)
@@ -97,7 +97,7 @@ def delete_topics(common: CommonOptions, names: tuple[str, ...], *, yes: bool) -
     """Delete topics with all their records."""
     with common.log() as log:
         for name in names:
-            known_topic(log, name, common)
+            known_topic(log, name, common, is_wanted=False)
         if not yes:
             click.confirm(f"delete {', '.join(names)} with all records?", abort=True, err=True)
         for name in names:

@@ -29,16 +29,14 @@ from headrace.views.view_node import Lease, ViewNode
 _LOOK_S = 0.5
 
 
-@click.command()
+@click.command(short_help="Keep copies of an application's stores, for queries.")
 @click.argument("target", metavar="MODULE:BUILD")
 @click.option("--application-id", "-a", metavar="NAME", help="Name of the application. [default: that of the module]")
 @settings_options
 @click.option(
     "--name", metavar="NAME", help="Name of this process; its folder bears it. [default: view]", default="view"
 )
-@click.option(
-    "--http", metavar="HOST:PORT", help="Serve stores, metrics and the console there; the same as http.listen."
-)
+@click.option("--http", metavar="HOST:PORT", help="Serve stores and metrics there; the same as http.listen.")
 @click.option("--standbys", type=click.IntRange(min=0), metavar="NUMBER", help="Further copies of each partition.")
 @click.option("--advertise", metavar="HOST:PORT", help="Where others reach this process. [default: where it serves]")
 @click.option(
@@ -138,6 +136,8 @@ def _serve(node: ViewNode, serve: Callable[[ViewNode], Any] | None, advertise: s
     if isinstance(at, str):
         at = HostInfo.build_from_endpoint(at)
     node.host = HostInfo.build_from_endpoint(advertise or "") or at or node.host
+    if at is not None:
+        note(f"{node.id}: answers at {at.address}")
 
 
 def _run(node: ViewNode, received: Any, *, as_json: bool) -> None:

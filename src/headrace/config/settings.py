@@ -122,20 +122,28 @@ class Setting:
     def parse(self, name: str, value: Any) -> Any:
         """Returns a value of a mapping as the field holds it: numbers and flags may be text, durations milliseconds.
 
-        >>> Setting("num.stream.threads", Kind.NUMBER, minimum=1).parse("num_stream_threads", "4")
+        >>> Setting("num.stream.threads", Kind.NUMBER, minimum=1).parse("num.stream.threads", "4")
         4
+        >>> Setting("poll.ms", Kind.DURATION, minimum=0).parse("poll.ms", "soon")
+        Traceback (most recent call last):
+        ...
+        headrace.errors.ConfigError: poll.ms must be a number of milliseconds, at least 0, got str 'soon'
         """
+        given = value
         if isinstance(value, str):
             value = self._from_text(value)
-        if self.kind is Kind.DURATION and type(value) is int:
+        if self.kind is Kind.DURATION and not isinstance(value, timedelta | None):
+            if type(value) is not int or (self.minimum is not None and value < self.minimum):
+                message = f"{name} must be {self._required('a number of milliseconds')}, got {describe_value(given)}"
+                raise ConfigError(message)
             try:
-                return timedelta(milliseconds=value)
+                value = timedelta(milliseconds=value)
             except OverflowError as error:
                 message = f"{name} is a duration of at most {timedelta.max.days} days, got {value} ms"
                 raise ConfigError(message) from error
         if self.kind is Kind.TEXT and isinstance(value, list | tuple):
             return ",".join(map(str, value))
-        return value
+        return self.check(name, value)
 
     def _from_text(self, text: str) -> Any:
         if self.kind in (Kind.NUMBER, Kind.DURATION):
@@ -204,12 +212,12 @@ class Setting:
             case Kind.PATH:
                 return isinstance(value, str | os.PathLike) and bool(str(value))
 
-    def _required(self) -> str:
-        required = f"{self.kind.value} {self.call}".rstrip()
+    def _required(self, what: str | None = None) -> str:
+        required = what or f"{self.kind.value} {self.call}".rstrip()
         if self.choices:
             required = f"{required} {', '.join(map(repr, self.choices))}"
         if self.minimum is not None:
-            unit = " ms" if self.kind is Kind.DURATION else ""
+            unit = " ms" if self.kind is Kind.DURATION and what is None else ""
             required = f"{required}, at least {self.minimum}{unit}"
         return f"{required}, or None" if self.optional else required
 

@@ -265,6 +265,8 @@ class StreamsConfig:
     """File with the certificate of the server; None serves without TLS."""
     http_tls_key: str | os.PathLike[str] | None = setting(None, "http.tls.key", Kind.PATH, optional=True)
     """File with the key of the certificate."""
+    http_tls_authority: str | os.PathLike[str] | None = setting(None, "http.tls.authority", Kind.PATH, optional=True)
+    """File with the authorities that sign the certificates of other servers; None trusts those of the machine."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     """Settings of Kafka clients, internal topics and Spark, by their prefixed names."""
 
@@ -444,8 +446,8 @@ def _arguments(source: Mapping[str, Any]) -> dict[str, Any]:
             continue
         known = _settings().get(name)
         if known is not None and known.kind in NAMED_KINDS and isinstance(value, str):
-            value = find_named(name, value, is_serde=known.kind is Kind.SERDE)
-        parsed = value if known is None else known.parse(name, value)
+            value = find_named(key, value, is_serde=known.kind is Kind.SERDE)
+        parsed = value if known is None else known.parse(key, value)
         if name in arguments and arguments[name] != parsed:
             message = f"'{given_as[name]}' and '{key}' are one setting with two different values; leave one out"
             raise ConfigError(message)

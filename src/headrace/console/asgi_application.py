@@ -22,6 +22,7 @@ from headrace.console.recorder import Recorder
 from headrace.http.errors import error_response
 from headrace.http.limits import Limits
 from headrace.http.security import Security
+from headrace.http.server import Listening
 from headrace.views.http.instance import Instance
 from headrace.views.http.routes import StoreRoutes, json_response
 
@@ -34,17 +35,20 @@ def make_application(
     recorder: Recorder | None = None,
     *,
     token: str | None = None,
-    hosts: Collection[str] | None = None,
-    secure: bool = False,
+    listening: Listening | None = None,
     limits: Limits | None = None,
     further: Collection[BaseRoute] = (),
 ) -> Starlette:
-    """Returns what a server serves: the stores of an instance, and the console of an application that is observed."""
+    """Returns what a server serves: the stores of an instance, and the console of an application that is observed.
+
+    ``listening`` is where the server listens: by which names it may be called, and whether others are asked by TLS.
+    """
     limits = limits or Limits()
     routes: list[BaseRoute] = list(further)
     closing: list[StoreRoutes | ConsoleRoutes] = []
     if instance is not None:
-        stores = StoreRoutes(instance, limits=limits, token=token, secure=secure)
+        tls = None if listening is None else listening.client_context()
+        stores = StoreRoutes(instance, limits=limits, token=token, tls=tls)
         routes += stores.routes()
         closing.append(stores)
     if observed is not None and recorder is not None:
@@ -54,6 +58,7 @@ def make_application(
         routes += [Route("/", assets.root), *assets.routes()]
         closing.append(console)
 
+    hosts = None if listening is None else listening.hosts(token)
     own_address = None if instance is None else (lambda: instance.host.address)
 
     async def description(request: Request) -> Response:

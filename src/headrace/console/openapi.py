@@ -65,6 +65,7 @@ _ERROR = {
     },
     "required": ["error"],
 }
+_REF = {"$ref": "#/components/schemas/Error"}
 _OBJECT = {"type": "object"}
 
 _PATHS: dict[str, dict[str, Any]] = {
@@ -156,15 +157,16 @@ def openapi(routes: Iterable[BaseRoute]) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "Headrace", "version": "1", "description": "An application of Headrace: stores and console."},
-        "paths": {path: {"get": _operation(path, known)} for path, known in _PATHS.items() if path in served | _SELF},
+        "paths": {
+            path: {"get": _operation(path, known)}
+            for path, known in _PATHS.items()
+            if path in {*served, "/openapi.json"}
+        },
         "components": {
             "schemas": {"Error": _ERROR},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-_SELF = {"/openapi.json"}
 
 
 def _operation(path: str, known: dict[str, Any]) -> dict[str, Any]:
@@ -182,6 +184,3 @@ def _operation(path: str, known: dict[str, Any]) -> dict[str, Any]:
         "responses": responses,
         "security": [{}, {"token": []}],
     }
-
-
-_REF = {"$ref": "#/components/schemas/Error"}

@@ -100,7 +100,7 @@ class Browser:
             raise RequestError(410, "gone", message) from error
         read_key, read_value = self._readers(topic, key_serde, value_serde)
         return {
-            "records": [_shown(partition, raw, read_key, read_value) for raw in found],
+            "records": [_record_json(partition, raw, read_key, read_value) for raw in found],
             "begin": begin,
             "end": end,
             "next": found[-1][0] + 1 if found else end,
@@ -163,7 +163,7 @@ def _bounded(value: Any, size: int) -> Any:
     return f"{text[:_LONGEST_TEXT]}… ({size:,} bytes)"
 
 
-def _shown(partition: int, raw: Raw, read_key: _Reader, read_value: _Reader) -> dict[str, Any]:
+def _record_json(partition: int, raw: Raw, read_key: _Reader, read_value: _Reader) -> dict[str, Any]:
     offset, timestamp_ms, key_data, value_data, headers = raw
     key, key_error = read_key(key_data)
     value, value_error = read_value(value_data)

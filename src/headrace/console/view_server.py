@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -61,17 +60,11 @@ def serve(node: ViewNode) -> str:
 def serve_views(node: ViewNode) -> Server:
     """Starts the server of a node, and returns it."""
     config = node.config
-    certificate, key = config.http_tls_certificate, config.http_tls_key
-    listening = Listening.at(
-        config.http_listen or "localhost:0",
-        certificate=None if certificate is None else Path(certificate),
-        key=None if key is None else Path(key),
-    )
+    listening = Listening.of(config.http_listen or "localhost:0", config)
     application = make_application(
         NodeInstance(node),
         token=config.http_token,
-        hosts=listening.hosts(config.http_token),
-        secure=certificate is not None,
+        listening=listening,
         further=_Health(node).routes(),
     )
     server = Server(application, listening, formatter=config.http_formatter)

@@ -279,7 +279,7 @@ class Printed(Hinting, Generic[K, V], metaclass=OptionType):
 
     @classmethod
     def to_sys_out(cls) -> Printed[K, V]:
-        """Prints to standard output.
+        """Prints to standard output; on Spark it is that of the workers, which a program with a local master shows.
 
         >>> Printed.to_sys_out().path is None
         True

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
+import ssl
 import sys
 import threading
 from dataclasses import dataclass
@@ -16,9 +18,11 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from headrace.config import StreamsConfig
 from headrace.errors import ConfigError
 from headrace.http.json_values import Formatter, formatting
 from headrace.http.limits import Limits
+from headrace.http.tls import client_context
 from headrace.views.metadata import HostInfo
 
 logger = logging.getLogger(__name__)
@@ -32,24 +36,38 @@ _END_SECONDS = 5
 
 @dataclass(frozen=True)
 class Listening:
-    """Address of a server, and its certificate."""
+    """Address of a server, its certificate, and the certificates that it accepts from others."""
 
     host: str = "localhost"
     port: int = 0
     """0 for any that is free."""
     certificate: Path | None = None
     key: Path | None = None
+    authority: Path | None = None
+    """Certificates of the authorities that sign those of others; None: those that the machine trusts."""
 
     @classmethod
-    def at(cls, address: str, *, certificate: Path | None = None, key: Path | None = None) -> Listening:
+    def of(cls, address: str, config: StreamsConfig) -> Listening:
+        """Returns an address with the files that a configuration names."""
+        files = (config.http_tls_certificate, config.http_tls_key, config.http_tls_authority)
+        certificate, key, authority = (None if file is None else Path(file) for file in files)
+        return cls.at(address, certificate=certificate, key=key, authority=authority)
+
+    @classmethod
+    def at(
+        cls, address: str, *, certificate: Path | None = None, key: Path | None = None, authority: Path | None = None
+    ) -> Listening:
         """Reads ``host:port``, ``:port`` for this machine only, or a port alone.
 
         >>> Listening.at("8080")
-        Listening(host='localhost', port=8080, certificate=None, key=None)
+        Listening(host='localhost', port=8080, certificate=None, key=None, authority=None)
         """
         host, _, port = address.strip().rpartition(":")
         if not port.isdecimal() or int(port) > 65535:
-            message = f"http.listen must be host:port, got '{address}'; write for example 'localhost:8080'"
+            message = (
+                f"the address of a server must be host:port, with a port up to 65535, got '{address}'; write for "
+                "example 'localhost:8080'"
+            )
             raise ConfigError(message)
         if (certificate is None) != (key is None):
             message = "http.tls.certificate and http.tls.key belong together; set both, or neither"
@@ -58,20 +76,20 @@ class Listening:
             if file is not None and not file.is_file():
                 message = f"the file '{file}' for TLS is not there; see http.tls.certificate and http.tls.key"
                 raise ConfigError(message)
-        return cls(host.strip("[]") or "localhost", int(port), certificate, key)
+        return cls(host.strip("[]") or "localhost", int(port), certificate, key, authority)
 
     def exposure(self, secret: str | None) -> str | None:
         """Returns what is dangerous about it, given the token or password that clients must send; None for nothing.
 
         >>> Listening("0.0.0.0", 8080).exposure(None)
-        'other machines can reach it, and everybody may use it: set a token, or a user'
+        'other machines can reach it, and everybody may use it: set http.token'
         >>> Listening("0.0.0.0", 8080).exposure("sesame")
         'other machines can reach it, and what is sent can be read on the way: set http.tls.certificate and ...'
         """
         if self.is_local:
             return None
         if secret is None:
-            return "other machines can reach it, and everybody may use it: set a token, or a user"
+            return "other machines can reach it, and everybody may use it: set http.token"
         if self.certificate is None:
             what = "what is sent can be read on the way: set http.tls.certificate and http.tls.key"
             return f"other machines can reach it, and {what}"
@@ -81,6 +99,10 @@ class Listening:
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""
         return self.host in LOOPBACK
+
+    def client_context(self) -> ssl.SSLContext | None:
+        """Returns what this process checks others of its kind with; None: they speak no TLS, as it does not."""
+        return None if self.certificate is None else client_context(self.authority)
 
     def hosts(self, token: str | None) -> frozenset[str] | None:
         """Returns the names by which it may be called; None: any, since a token says who is who."""
@@ -297,9 +319,9 @@ def _bound(listening: Listening) -> socket.socket:
             bound.close()
             raise
     except OSError as error:
-        message = (
-            f"http.listen: cannot listen at {listening.host}:{listening.port}: {error.strerror or error}; "
-            "choose another port, or 0 for any that is free"
-        )
+        remedy = "choose another port, or 0 for any that is free"
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            remedy = "choose a name or an address of this machine"
+        message = f"cannot listen at {listening.host}:{listening.port}: {error.strerror or error}; {remedy}"
         raise ConfigError(message) from error
     return bound

@@ -177,7 +177,7 @@ class Serdes(metaclass=HintingType):
         """
         if window_size_ms is None:
             if windows is None:
-                message = "time_windowed serde: the window size must be at least 1 ms, got None; give it, or windows"
+                message = "time_windowed serde: window_size_ms is missing; give it, or windows"
                 raise ConfigError(message)
             window_size_ms = windows.size_ms
         return TimeWindowedSerde(inner, window_size_ms, changelog=changelog, windows=windows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from headrace.arguments.durations import MAX_LONG
@@ -88,8 +89,12 @@ class TimeWindowedSerde(_WindowedSerde[T]):
     def __post_init__(self) -> None:
         serde(self.inner, "time_windowed serde: the serde of the plain key", error=ConfigError)
         if type(self.window_size_ms) is not int or self.window_size_ms <= 0:
-            found = describe_value(self.window_size_ms)
-            message = f"time_windowed serde: the window size must be at least 1 ms, got {found}"
+            given: object = self.window_size_ms
+            remedy = f"; write {given // timedelta(milliseconds=1)}" if isinstance(given, timedelta) else ""
+            message = (
+                "time_windowed serde: window_size_ms must be a whole number of milliseconds, at least 1, got "
+                f"{describe_value(given)}{remedy}"
+            )
             raise ConfigError(message)
 
     @property

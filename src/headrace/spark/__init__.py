@@ -22,7 +22,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import MissingDependencyError
+from headrace.errors import missing_package
 
 if TYPE_CHECKING:
     from headrace.backfill import Backfill, backfill
@@ -48,9 +48,6 @@ def __getattr__(name: str) -> Any:
         try:
             return getattr(import_module(_HOMES[name]), name)
         except ModuleNotFoundError as error:
-            if (error.name or "").startswith("headrace"):
-                raise
-            message = f"data frames need the package '{error.name}'; run `pip install 'headrace[dataframes]'`"
-            raise MissingDependencyError(message) from error
+            raise missing_package(error, "work with data frames", "dataframes") from error
     message = f"module '{__name__}' has no attribute '{name}'"
     raise AttributeError(message)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import IO
 
 _KEPT_LINES = 40
+_CLEAR = "\r\x1b[K"
 _TRACEBACK = "Traceback (most recent call last):\n"
 _FRAME = '  File "'
 _DAEMON = re.compile(r'  File ".*pyspark/daemon\.py"')
@@ -83,6 +84,7 @@ class JvmOutput:
                 if self._passing:
                     # Whatever has become of the terminal: if nobody reads, the JVM stops at its next line.
                     with suppress(Exception):
-                        sys.stderr.write(line)
+                        # A progress line may stand there, which is drawn again below.
+                        sys.stderr.write(f"{_CLEAR}{line}" if sys.stderr.isatty() else line)
                 else:
                     self._lines.append(line.rstrip("\n"))

@@ -39,7 +39,7 @@ class Source(Protocol):
 class CompositeStore:
     """Reads the partitions of a store that are here, as one. Handles stay valid while partitions come and go.
 
-    Its methods are those of the store's kind; faces call them by name.
+    Its methods are those of the store's kind; the read-only interfaces call them by name.
     """
 
     def __init__(

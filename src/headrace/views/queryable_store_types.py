@@ -30,7 +30,7 @@ class QueryableStoreType(Generic[F]):
     name: str
     kinds: frozenset[str]
     """Kinds of stores that can be seen in this way."""
-    face: type[F]
+    interface: type[F]
     """The class of the interface; it reads all partitions that are here."""
     seen: Callable[[Any], Any] = _as_it_is
     """Function that returns the view of one partition."""
@@ -41,7 +41,7 @@ class QueryableStoreType(Generic[F]):
 
     def create(self, across: Any) -> F:
         """Returns the interface of a store; ``across`` reads its partitions."""
-        return self.face(across)
+        return self.interface(across)
 
 
 class QueryableStoreTypes:

@@ -185,7 +185,9 @@ class StateQueryResult(Generic[R]):
     def _repr_html_(self) -> str:
         """Shows the answer of each partition in a notebook; rows that can be read only once are not read for it."""
         answers = list(self._answers())
-        shown = [answer.failure_message if answer.is_failure else _shown(answer.result) for _, answer in answers]
+        shown = [
+            answer.failure_message if answer.is_failure else _format_result(answer.result) for _, answer in answers
+        ]
         return to_html({**self._column([partition for partition, _ in answers]), "result": shown})
 
     def _answers(self) -> Iterator[tuple[int | None, QueryResult[R]]]:
@@ -208,5 +210,5 @@ def _rows_of(result: Any) -> Iterator[Row]:
         yield Row(*each) if isinstance(each, KeyValue) else Row(None, each)
 
 
-def _shown(result: Any) -> str:
+def _format_result(result: Any) -> str:
     return "rows: list(…), or to_pandas()" if isinstance(result, StoreIterator) else str(result)

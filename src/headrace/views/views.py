@@ -42,6 +42,13 @@ logger = logging.getLogger(__name__)
 R = TypeVar("R")
 F = TypeVar("F", bound=ReadOnlyStore)
 
+_WATCHED_S = 0.005
+"""How long the thread waits for records at most while a query waits for a position."""
+_UNWATCHED_S = 0.1
+_LONGEST_WAIT_S = 0.1
+_RETRY_S = 1.0
+"""Pause after a failure that may be over soon."""
+
 
 class Views:
     """Replicas of the stores of one application, kept from their changelogs; made, then stepped or started.
@@ -233,7 +240,7 @@ class Views:
         return partition_for(serde.serializer(store.topic, is_key=True)(key), count)
 
     def store(self, parameters: StoreQueryParameters[F]) -> F:
-        """Returns a face of a store that reads across its partitions; it stays valid until the views are closed."""
+        """Returns the interface of a store across its partitions; it stays valid until the views are closed."""
         store, wanted = self.viewed(parameters.store_name), parameters.queryable_store_type
         if not wanted.accepts(store.builder):
             message = (
@@ -346,12 +353,6 @@ class Views:
                 f"{type(request.query).__name__} on partition {part[1]} of '{part[0]}': {taken} µs"
             )
         return answer
-
-
-_WATCHED_S = 0.005
-_UNWATCHED_S = 0.1
-_LONGEST_WAIT_S = 0.1
-_RETRY_S = 1.0
 
 
 def _always(_task: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -174,6 +176,11 @@ def _directory(*, keep: bool) -> Iterator[Path]:
 
 def _next_steps(kept: Path | None) -> Iterator[str]:
     yield ""
+    activate = Path(sys.executable).with_name("activate")
+    if shutil.which("headrace") is None and activate.exists():
+        yield "to have the command headrace in this shell:"
+        yield f"  . {os.path.relpath(activate)}"
+        yield ""
     if kept is not None:
         yield f"the log and the state are in {kept}; look at them, and delete them when you are done:"
         yield f"  headrace topics list --state-dir {kept}"

@@ -10,7 +10,6 @@ from types import TracebackType
 import click
 from rich import box
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +20,6 @@ from headrace.cli.printing import plural
 from headrace.devtools.demo.results import Result, Results
 from headrace.devtools.demo.retail_purchases import FREE_COFFEES, PATTERNS, REWARDS
 
-_REFRESHES_PER_SECOND = 8
 _SECONDS_BETWEEN_LINES = 5.0
 _RECENT = 5_000
 # Three tables stand side by side if there is room; otherwise two and one, with fewer rows: all in 80 by 24.
@@ -67,16 +65,7 @@ class Show(LiveOutput):
         self._doing = ""
         self._address: str | None = None
         self._spinner = Spinner("dots")
-        live = None
-        if sys.stdout.isatty():
-            live = Live(
-                console=Console(),
-                get_renderable=self._render,
-                refresh_per_second=_REFRESHES_PER_SECOND,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-        super().__init__(live)
+        super().__init__(Console() if sys.stdout.isatty() else None)
 
     def serve_at(self, address: str | None) -> None:
         """Shows where the console is."""

@@ -8,22 +8,23 @@ from pathlib import Path
 
 import click
 
-from headrace.cli.sql.client import SqlClient, SqlRequestError
+from headrace.cli.sql.client import SqlRequestError
 from headrace.cli.sql.session import Session
 
 HELP = """\
-Statements end with a semicolon and may have several lines: SELECT, CREATE, INSERT, SHOW, DESCRIBE, EXPLAIN, PRINT,
-DROP, TERMINATE, SET, DEFINE ... Ctrl-C ends a query, or the text that is being written; Ctrl-D ends the session;
-Tab completes; Ctrl-R searches the history.
+Statements end with a semicolon and may have several lines: SELECT, CREATE,
+INSERT, SHOW, DESCRIBE, EXPLAIN, PRINT, DROP, TERMINATE, SET, DEFINE ...
+Ctrl-C ends a query, or the text that is being written; Ctrl-D ends the
+session; Tab completes; Ctrl-R searches the history.
 
 Without a semicolon:
   help                      this text
   run script 'FILE'         carries out the statements of a file
-  spool 'FILE' | spool off  writes a copy of all results to a file, or ends that
+  spool 'FILE' | spool off  writes a copy of all results to a file, or stops
   output [json|table]       how results are printed
-  set cli wrap on|off       whether long values go on on further lines, or are cut off
+  set cli wrap on|off       long values take several lines, or are cut off
   set cli column-width N    how wide a column may be; 0: as wide as it needs
-  server [URL]              which server is talked to, or: talk to another one
+  server [URL]              names the server, or goes to another one
   version                   of the server
   history                   what was entered
   clear                     empties the screen
@@ -91,7 +92,7 @@ def _column_width(session: Session, width: str) -> None:
 
 def _server(session: Session, url: str) -> None:
     if url:
-        other = SqlClient(url)
+        other = session.client.of(url)
         other.info()
         session.client = other
     session.screen.note(session.client.url)

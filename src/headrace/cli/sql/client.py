@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from headrace.errors import StreamsError
+from headrace.http.tls import certificate_problem, client_context
 
 _TYPE = "application/vnd.ksql.v1+json"
 _SECONDS = 60
@@ -52,20 +54,32 @@ class SqlClient:
     'http://localhost:8088'
     """
 
-    def __init__(self, server: str, *, token: str | None = None, user: str | None = None) -> None:
+    def __init__(
+        self,
+        server: str,
+        *,
+        token: str | None = None,
+        user: str | None = None,
+        authority: str | os.PathLike[str] | None = None,
+    ) -> None:
         address = urlsplit(server if "://" in server else f"http://{server}")
         if address.scheme not in ("http", "https") or not address.hostname:
             message = f"'{server}' is no address of a server; write it as http://localhost:8088"
             raise SqlRequestError(message)
         self.url = f"{address.scheme}://{address.netloc}"
-        self._secure = address.scheme == "https"
+        self._authority = authority
+        self._tls = client_context(authority) if address.scheme == "https" else None
         self._host = address.hostname
-        self._port = address.port or (443 if self._secure else 8088)
+        self._port = address.port or (8088 if self._tls is None else 443)
         self._headers = {"Content-Type": _TYPE, "Accept": _TYPE}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
         elif user is not None:
             self._headers["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
+
+    def of(self, server: str) -> SqlClient:
+        """Returns a client of another server, which does not get the token of this one."""
+        return SqlClient(server, authority=self._authority)
 
     def info(self) -> dict[str, Any]:
         """Returns what the server says of itself."""
@@ -130,11 +144,10 @@ class SqlClient:
         self, method: str, path: str, body: Any, *, timeout: float | None
     ) -> tuple[HTTPConnection, HTTPResponse]:
         connection: HTTPConnection
-        if self._secure:
-            context = ssl.create_default_context()
-            connection = HTTPSConnection(self._host, self._port, timeout=timeout, context=context)
-        else:
+        if self._tls is None:
             connection = HTTPConnection(self._host, self._port, timeout=timeout)
+        else:
+            connection = HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), self._headers)
             return connection, connection.getresponse()
@@ -146,9 +159,19 @@ class SqlClient:
             raise
 
     def _lost(self, error: Exception) -> SqlRequestError:
+        if (problem := certificate_problem(error)) is not None:
+            message = (
+                f"the certificate of the server at {self.url} is not trusted: {problem}; name the file of its "
+                "authority with --authority"
+            )
+            return SqlRequestError(message)
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        message = f"the server at {self.url} does not answer: {reason}; start one with 'headrace sql server'"
-        return SqlRequestError(message)
+        remedy = "start one with 'headrace sql server'"
+        if isinstance(error, ssl.SSLError):
+            remedy = "if it speaks no TLS, its address begins with http://"
+        elif self._tls is None and isinstance(error, RemoteDisconnected):
+            remedy = "if it speaks TLS, its address begins with https://"
+        return SqlRequestError(f"the server at {self.url} does not answer: {reason}; {remedy}")
 
 
 class Answer:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import MissingDependencyError
+from headrace.errors import missing_package
 
 if TYPE_CHECKING:
     from headrace.app.engine import EngineFactory
@@ -39,7 +39,7 @@ def embedded_server(settings: Mapping[str, Any], engine: str) -> Iterator[Server
 
         runs_queries = engine_of(engine)
     except ImportError as error:
-        raise missing(error) from error
+        raise missing_package(error, "SQL", "sql") from error
     # What the server reports would come between the lines of the prompt.
     logger = logging.getLogger("headrace")
     quiet = logging.NullHandler()
@@ -80,11 +80,3 @@ def engine_of(name: str) -> EngineFactory | None:
     from headrace.app.engine import local_engine
 
     return local_engine
-
-
-def missing(error: ImportError) -> Exception:
-    """Returns the error that says which package is to be installed."""
-    if (error.name or "").startswith("headrace"):
-        return error
-    message = f"SQL needs the package '{error.name}'; run `pip install 'headrace[sql]'`"
-    return MissingDependencyError(message)

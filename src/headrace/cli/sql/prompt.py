@@ -17,7 +17,7 @@ from pygments.lexers.sql import SqlLexer
 
 from headrace.cli.sql.builtin import SessionEnds, builtin, is_builtin
 from headrace.cli.sql.completer import Names, SqlCompleter
-from headrace.cli.sql.session import Session, first_word, is_complete, told
+from headrace.cli.sql.session import Session, error_text, first_word, is_complete
 from headrace.errors import StreamsError
 
 PROMPT, MORE = "sql> ", "...> "
@@ -62,7 +62,7 @@ class Prompt:
             except KeyboardInterrupt:
                 self._session.screen.note("interrupted")
             except (StreamsError, OSError) as error:
-                self._session.screen.error(told(error))
+                self._session.screen.error(error_text(error))
 
     def _run(self, text: str) -> None:
         if not text.strip():

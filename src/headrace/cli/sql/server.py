@@ -14,7 +14,7 @@ from headrace.cli.printing import note
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.sql.embedded import engine_of
 from headrace.config import StreamsConfig
-from headrace.errors import MissingDependencyError
+from headrace.errors import missing_package
 from headrace.topics.log import TopicLog
 
 
@@ -82,10 +82,7 @@ def server(
         from headrace.sql.server.headless import run_file
         from headrace.sql.server.sql_server import SqlServer
     except ImportError as error:
-        if (error.name or "").startswith("headrace"):
-            raise
-        message = f"the server needs the package '{error.name}'; run `pip install 'headrace[sql,http]'`"
-        raise MissingDependencyError(message) from error
+        raise missing_package(error, "SQL", "sql") from error
     settings = common.settings() | read_settings(config_file, assignments, with_environment=False)
     if user is not None and ":" not in user:
         message = "--user must be NAME:PASSWORD"

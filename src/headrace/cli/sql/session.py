@@ -214,7 +214,7 @@ def _name(column: str) -> str:
     return column[1:end].replace("``", "`")
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Returns what went wrong as a person reads it."""
     if isinstance(error, SqlError):
         return error.message

@@ -13,8 +13,10 @@ import click
 from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.settings import read_settings, settings_options
 from headrace.cli.sql.client import SqlClient
-from headrace.cli.sql.embedded import ServerConnection, embedded_server, missing
+from headrace.cli.sql.client_options import client_options
+from headrace.cli.sql.embedded import ServerConnection, embedded_server
 from headrace.cli.sql.screen import Screen
+from headrace.errors import missing_package
 
 if TYPE_CHECKING:
     from headrace.cli.sql.session import Session
@@ -42,10 +44,7 @@ if TYPE_CHECKING:
 @click.option(
     "--spool", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write results here."
 )
-@click.option("--token", metavar="TEXT", envvar="HEADRACE_SQL_TOKEN", help="What the server asks for as bearer token.")
-@click.option(
-    "--user", "-u", metavar="NAME:PASSWORD", envvar="HEADRACE_SQL_USER", help="For a server that asks for it."
-)
+@client_options
 @click.option(
     "--engine",
     type=click.Choice(["process", "spark"]),
@@ -66,6 +65,7 @@ def prompt(
     spool: Path | None,
     token: str | None,
     user: str | None,
+    authority: Path | None,
     engine: str,
     config_file: Path | None,
     assignments: tuple[str, ...],
@@ -75,15 +75,19 @@ def prompt(
     try:
         from headrace.cli.sql.session import Session
     except ImportError as error:
-        raise missing(error) from error
+        raise missing_package(error, "SQL", "sql") from error
     settings = read_settings(config_file, assignments, with_environment=False)
+    if server is not None:
+        # Of this end; all others are for the server.
+        authority = authority or settings.pop("http.tls.authority", None)
     screen = Screen(as_json=output.lower() == "json")
     if spool is not None:
         screen.spool(spool)
     interactive = not execute and file is None and sys.stdin.isatty()
     try:
         with _reach_server(server, common.settings() | settings, engine) as reached:
-            session = Session(SqlClient(reached.address, token=token or reached.token, user=user), screen)
+            client = SqlClient(reached.address, token=token or reached.token, user=user, authority=authority)
+            session = Session(client, screen)
             if server is not None:
                 session.settings.update(settings)
             for name, value in map(read_definition, definitions):
@@ -108,7 +112,7 @@ def _interactive(session: Session, server: str | None) -> None:
     try:
         from headrace.cli.sql.prompt import Prompt
     except ImportError as error:
-        raise missing(error) from error
+        raise missing_package(error, "SQL", "sql") from error
     info = session.client.info()
     where = f"server {session.client.url}" if server is not None else "a server in this process"
     session.screen.note(f"Headrace SQL, {where}, service {info.get('ksqlServiceId')}. Type help, or exit.")

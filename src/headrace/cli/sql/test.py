@@ -11,7 +11,7 @@ from headrace.cli.common_options import common_options
 from headrace.cli.outcomes import tell_outcomes
 from headrace.cli.printing import json_option
 from headrace.cli.sql.case_files import SqlCaseFile, is_sql_case_file
-from headrace.cli.sql.embedded import missing
+from headrace.errors import missing_package
 
 
 @click.command()
@@ -50,7 +50,7 @@ def test(context: click.Context, paths: tuple[Path, ...], *, verbose: bool, as_j
     try:
         from headrace.cli.sql.cases import run_sql_file
     except ImportError as error:
-        raise missing(error) from error
+        raise missing_package(error, "SQL", "sql") from error
     files = [SqlCaseFile.read(path) for path in case_paths(paths, is_sql_case_file, "statements or a script")]
     found = ((file.path, outcome) for file in files for outcome in run_sql_file(file))
     tell_outcomes(context, found, verbose=verbose, as_json=as_json)

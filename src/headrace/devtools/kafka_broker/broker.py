@@ -61,6 +61,7 @@ def start_broker(directory: Path, *, port: int = 0, settings: dict[str, str] | N
     ``port`` 0 takes a free one; ``settings`` are added to ``server.properties``. It outlives this process.
     """
     _BROKER.check_none_runs(directory)
+    _check_port(port)
     directory = directory.expanduser().resolve()
     java = find_java().home / "bin" / "java"
     command = [str(java), *_JVM, "-cp", f"{kafka_jars(java)}/*"]
@@ -120,6 +121,20 @@ def _answers(address: str) -> bool:
         log.topics()
         return True
     return False
+
+
+def _check_port(port: int) -> None:
+    """Raises for a port that is taken: whoever answers there would be taken for the new broker."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            message = (
+                f"the broker cannot listen at {_HOST}:{port}: {error.strerror}; choose another port, or 0 for any that "
+                "is free"
+            )
+            raise LogError(message) from error
 
 
 def _free_port() -> int:

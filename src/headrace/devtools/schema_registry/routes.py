@@ -31,7 +31,7 @@ def registry_routes(registry: DevelopmentRegistry) -> list[Route]:
     subject, version = "/subjects/{subject:path}", "/subjects/{subject:path}/versions/{version}"
     compatibility = "/compatibility/subjects/{subject:path}/versions"
     handlers: list[tuple[str, str, Handler]] = [
-        ("GET", "/", _nothing),
+        ("GET", "/", _root),
         ("GET", "/schemas", _schemas),
         ("GET", "/schemas/types", _types),
         ("GET", "/schemas/ids/{id}", _schema),
@@ -96,7 +96,7 @@ async def _body(request: Request) -> Body:
     return found
 
 
-def _nothing(_registry: DevelopmentRegistry, _request: Request, _body: Body) -> Body:
+def _root(_registry: DevelopmentRegistry, _request: Request, _body: Body) -> Body:
     return {}
 
 
@@ -117,13 +117,13 @@ def _schemas(registry: DevelopmentRegistry, request: Request, _body: Body) -> Bo
     deleted = _flag(request, "deleted")
     for subject in registry.subjects(request.query_params.get("subjectPrefix", ""), deleted=deleted):
         versions = registry.versions(subject, deleted=deleted)
-        found += [_shown(each) for each in (versions[-1:] if _flag(request, "latestOnly") else versions)]
+        found += [_registration_json(each) for each in (versions[-1:] if _flag(request, "latestOnly") else versions)]
     return found
 
 
 def _schema(registry: DevelopmentRegistry, request: Request, _body: Body) -> Body:
     schema = registry.registered(_id(request))[0].schema
-    return _shown_schema(serialized(schema) if request.query_params.get("format") == "serialized" else schema)
+    return _schema_json(serialized(schema) if request.query_params.get("format") == "serialized" else schema)
 
 
 def _schema_text(registry: DevelopmentRegistry, request: Request, _body: Body) -> Body:
@@ -154,7 +154,7 @@ def _versions(registry: DevelopmentRegistry, request: Request, _body: Body) -> B
 
 
 def _version(registry: DevelopmentRegistry, request: Request, _body: Body) -> Body:
-    return _shown(_one_version(registry, request))
+    return _registration_json(_one_version(registry, request))
 
 
 def _version_text(registry: DevelopmentRegistry, request: Request, _body: Body) -> Body:
@@ -177,7 +177,7 @@ def _register(registry: DevelopmentRegistry, request: Request, body: Body) -> Bo
 
 def _find(registry: DevelopmentRegistry, request: Request, body: Body) -> Body:
     found = registry.find(request.path_params["subject"], _given_schema(body), deleted=_flag(request, "deleted"))
-    return _shown(found)
+    return _registration_json(found)
 
 
 def _delete_subject(registry: DevelopmentRegistry, request: Request, _body: Body) -> Body:
@@ -241,11 +241,11 @@ def _plain(schema: Schema) -> Body:
     return schema.text if schema.kind == "PROTOBUF" else json.loads(schema.text)
 
 
-def _shown(found: Registration) -> Body:
-    return {"subject": found.subject, "version": found.version, "id": found.id, **_shown_schema(found.schema)}
+def _registration_json(found: Registration) -> Body:
+    return {"subject": found.subject, "version": found.version, "id": found.id, **_schema_json(found.schema)}
 
 
-def _shown_schema(schema: Schema) -> Body:
+def _schema_json(schema: Schema) -> Body:
     # As Confluent's does it: what is not there was there before there were other kinds.
     kind = {} if schema.kind == "AVRO" else {"schemaType": schema.kind}
     references = [{"name": r.name, "subject": r.subject, "version": r.version} for r in schema.references]

@@ -69,7 +69,8 @@ def find_source(options: Options) -> tuple[ReadableSource, Options]:
     """Asks the server for a source; returns options that name its log, unless they name one themselves."""
     kind, name = ("TABLE", options.table) if options.table is not None else ("STREAM", options.stream)
     server = options.server or ""
-    found = fetch_sources(server, token=options.server_token, user=options.server_user)
+    authority = options.config.http_tls_authority
+    found = fetch_sources(server, token=options.server_token, user=options.server_user, authority=authority)
     # As in statements: a name that is not quoted is meant in capitals.
     source = found.sources.get(name or "") or found.sources.get((name or "").upper())
     if source is None or source.definition.kind != kind:

@@ -64,12 +64,7 @@ class SqlServer:
         config = StreamsConfig.of({**others, "application.id": "sql"})
         token = token if token is not None else config.http_token
         patience = _duration(SHUTDOWN_TIMEOUT_MS, own)
-        certificate, key = config.http_tls_certificate, config.http_tls_key
-        listening = Listening.at(
-            listen,
-            certificate=None if certificate is None else Path(certificate),
-            key=None if key is None else Path(key),
-        )
+        listening = Listening.of(listen, config)
         self._asked = threading.Event()
         self._held = ExitStack()
         with ExitStack() as held:

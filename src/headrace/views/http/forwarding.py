@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 
 from headrace.http.errors import RequestError, unavailable
+from headrace.http.tls import certificate_problem
 from headrace.views.metadata import HostInfo
 from headrace.views.peer_authentication import PeerProof
 
@@ -30,19 +31,18 @@ class Forwarded:
 
 
 class Peers:
-    """The other instances, over connections that are kept."""
+    """The other instances, over connections that are kept; with ``tls`` it says which certificates they may have."""
 
-    def __init__(self, *, token: str | None = None, secure: bool = False) -> None:
-        self._scheme = "https" if secure else "http"
+    def __init__(self, *, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self._scheme = "http" if tls is None else "https"
         self._proof = PeerProof.of(token)
-        self._secure = secure
+        self._tls = tls
         self._client: httpx.AsyncClient | None = None
 
     def _open(self) -> httpx.AsyncClient:
-        # Made in the loop that uses it. A certificate is checked as the machine checks all others.
+        # Made in the loop that uses it.
         if self._client is None:
-            verify = ssl.create_default_context() if self._secure else False
-            self._client = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False, verify=verify)
+            self._client = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False, verify=self._tls or False)
         return self._client
 
     async def ask(
@@ -69,7 +69,9 @@ class Peers:
                     tried.append(f"{host.address} (no object)")
                     continue
             except (httpx.HTTPError, ValueError) as error:
-                tried.append(f"{host.address} ({type(error).__name__})")
+                problem = certificate_problem(error)
+                reason = type(error).__name__ if problem is None else f"its certificate is not trusted: {problem}"
+                tried.append(f"{host.address} ({reason})")
                 continue
             if answer.status_code == 503 and host is not hosts[-1]:
                 tried.append(f"{host.address} (503)")

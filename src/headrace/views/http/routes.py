@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Any
@@ -50,11 +51,16 @@ class StoreRoutes:
     """The stores of one instance. ``close`` ends all subscriptions."""
 
     def __init__(
-        self, instance: Instance, *, limits: Limits | None = None, token: str | None = None, secure: bool = False
+        self,
+        instance: Instance,
+        *,
+        limits: Limits | None = None,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._instance = instance
         self._limits = limits or Limits()
-        self._peers = Peers(token=token, secure=secure)
+        self._peers = Peers(token=token, tls=tls)
         self._hubs: dict[str, Hub] = {}
         self._followers: set[Follower] = set()
         self._snapshots = SnapshotBudget(self._limits.snapshot_bytes)

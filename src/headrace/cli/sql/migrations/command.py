@@ -11,8 +11,10 @@ import click
 
 from headrace.cli.common_options import CommonOptions, common_options
 from headrace.cli.printing import json_option, note, plural, print_json, print_table
+from headrace.cli.settings import together
 from headrace.cli.sql.answers import print_answer
 from headrace.cli.sql.client import SqlClient, SqlRequestError
+from headrace.cli.sql.client_options import client_options
 from headrace.cli.sql.embedded import embedded_server
 from headrace.cli.sql.migrations.files import Migration, MigrationError, migrations_in, new_migration
 from headrace.cli.sql.migrations.metadata import FAILED, MIGRATED, RUNNING, Applied, Metadata
@@ -47,19 +49,20 @@ def _directory_option(function: F) -> F:
     )(function)
 
 
-def _server_options(function: F) -> F:
-    function = click.option(
-        "--token", metavar="TEXT", envvar="HEADRACE_SQL_TOKEN", help="What the server asks for as bearer token."
-    )(function)
-    return click.option(
+_server_options = together(
+    click.option(
         "--server", metavar="URL", help="The server; without it one is started in this process, on the local log."
-    )(function)
+    ),
+    client_options,
+)
 
 
 @contextmanager
-def _client(common: CommonOptions, server: str | None, token: str | None) -> Iterator[SqlClient]:
+def _client(
+    common: CommonOptions, server: str | None, token: str | None, user: str | None, authority: Path | None
+) -> Iterator[SqlClient]:
     if server is not None:
-        yield SqlClient(server, token=token)
+        yield SqlClient(server, token=token, user=user, authority=authority)
         return
     with embedded_server(common.settings(), "process") as reached:
         yield SqlClient(reached.address, token=reached.token)
@@ -74,7 +77,7 @@ def create(words: str, version: int | None, directory: Path) -> None:
     click.echo(new_migration(directory, words, version))
 
 
-@migrations.command()
+@migrations.command(short_help="Carry out the migrations that were not yet.")
 @click.option("--until", type=click.IntRange(min=1), metavar="N", help="Stop after this version.")
 @click.option("--next", "only_next", is_flag=True, help="Only the next one.")
 @click.option("--again", is_flag=True, help="Carry out one again that was begun and never ended.")
@@ -91,6 +94,8 @@ def apply(
     directory: Path,
     server: str | None,
     token: str | None,
+    user: str | None,
+    authority: Path | None,
     *,
     only_next: bool,
     again: bool,
@@ -103,7 +108,7 @@ def apply(
     """
     variables = dict(map(read_definition, definitions))
     found = migrations_in(directory)
-    with _client(common, server, token) as client:
+    with _client(common, server, token, user, authority) as client:
         metadata = Metadata(client)
         applied = metadata.applied()
         _check(found, applied)
@@ -124,10 +129,19 @@ def apply(
 @_server_options
 @common_options()
 @click.pass_obj
-def info(common: CommonOptions, directory: Path, server: str | None, token: str | None, *, as_json: bool) -> None:
+def info(
+    common: CommonOptions,
+    directory: Path,
+    server: str | None,
+    token: str | None,
+    user: str | None,
+    authority: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     """List the migrations, and what became of them."""
     found = {each.version: each for each in migrations_in(directory)}
-    with _client(common, server, token) as client:
+    with _client(common, server, token, user, authority) as client:
         applied = Metadata(client).applied()
     rows = []
     for version in sorted({*found, *applied}):
@@ -142,15 +156,22 @@ def info(common: CommonOptions, directory: Path, server: str | None, token: str 
         print_table([name.capitalize() for name in names], rows)
 
 
-@migrations.command()
+@migrations.command(short_help="Check the files of migrations that were carried out.")
 @_directory_option
 @_server_options
 @common_options()
 @click.pass_obj
-def validate(common: CommonOptions, directory: Path, server: str | None, token: str | None) -> None:
+def validate(
+    common: CommonOptions,
+    directory: Path,
+    server: str | None,
+    token: str | None,
+    user: str | None,
+    authority: Path | None,
+) -> None:
     """Check that the files of migrations that were carried out are there, and as they were."""
     found = migrations_in(directory)
-    with _client(common, server, token) as client:
+    with _client(common, server, token, user, authority) as client:
         applied = Metadata(client).applied()
     _check(found, applied)
     count = sum(each.state == MIGRATED for each in applied.values())
