@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
 from headrace.sql.catalog.internal_topics import check_writable
+from headrace.sql.catalog.schema_inference import check_key_schema
 from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError, suggestion
 from headrace.sql.expressions.literals import constant
 from headrace.sql.formats import format_named
@@ -70,6 +71,7 @@ def record_of(
             column.name: constant(node, column.type, functions, column=column.name, settings=settings)
             for column, node in zip(columns, statement.values, strict=True)
         }
+        check_key_schema(source)
     except SqlError as error:
         message = f"Failed to insert values into '{source.name}'. {error.message}"
         raise SqlStatementError(message, position=error.position) from error
@@ -116,7 +118,7 @@ def _columns(statement: InsertValues, source: SourceDefinition) -> tuple[Column,
     unknown: list[str] = []
     for name in statement.columns:
         if name in _READ_ONLY:
-            message = f"Inserting into column `{name}` is not allowed."
+            message = f"Failed to insert values into '{source.name}'. Inserting into column `{name}` is not allowed."
             raise SqlStatementError(message)
         column = Column("ROWTIME", BIGINT) if name == "ROWTIME" else source.schema.find(name)
         if column is None:

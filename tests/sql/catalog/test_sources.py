@@ -64,7 +64,10 @@ def test_types_can_be_named_and_used_inside_others() -> None:
         (f"CREATE STREAM s (k INT PRIMARY KEY) {JSON};", "Line: 1, Col: 18: Column `K` is a 'PRIMARY KEY' column"),
         (f"CREATE TABLE s (k INT KEY) {JSON};", "Line: 1, Col: 17: Column `K` is a 'KEY' column"),
         (f"CREATE TABLE s (k INT) {JSON};", "Tables require a PRIMARY KEY"),
-        (f"CREATE STREAM s (a INT, a INT) {JSON};", "Duplicate column names: A"),
+        (f"CREATE STREAM s (a INT, a INT) {JSON};", "Duplicate column names: `A`"),
+        (f"CREATE TABLE s (b INT, k INT PRIMARY KEY, b INT, k INT) {JSON};", "Duplicate column names: `B`, `K`"),
+        (f"CREATE TABLE s {JSON};", "No columns supplied"),
+        (f"CREATE STREAM s (a foo) {JSON};", "Failed to prepare statement: Cannot resolve unknown type: FOO"),
         (f"CREATE STREAM s (rowtime BIGINT) {JSON};", "'ROWTIME' is a reserved column name"),
         (f"CREATE STREAM s {JSON};", "No columns supplied"),
         (f"CREATE STREAM s (h INT HEADER('x')) {JSON};", "expected BYTES, got INTEGER"),
@@ -72,7 +75,19 @@ def test_types_can_be_named_and_used_inside_others() -> None:
         ("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t');", "missing the 'VALUE_FORMAT' property"),
         ("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='CSV');", "Unknown format: CSV"),
         ("CREATE STREAM s (a INT) WITH (KAFKA_TOPC='t');", "KAFKA_TOPC; did you mean 'KAFKA_TOPIC'"),
-        (f"CREATE STREAM s (a INT) {JSON[:-1]}, PARTITIONS=0);", "Value must be at least 1"),
+        (
+            f"CREATE STREAM s (a INT) {JSON[:-1]}, PARTITIONS=0);",
+            "statement: Invalid value 0 for property PARTITIONS: Value must be at least 1",
+        ),
+        (
+            "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO', VALUE_SCHEMA_FULL_NAME='a', "
+            "VALUE_AVRO_SCHEMA_FULL_NAME='b');",
+            "Cannot supply both 'VALUE_AVRO_SCHEMA_FULL_NAME' and 'VALUE_SCHEMA_FULL_NAME' properties",
+        ),
+        (
+            f"CREATE STREAM s (a STRING) {JSON[:-1]}, TIMESTAMP='a', TIMESTAMP_FORMAT='yyyy{{}}');",
+            "reason:Pattern includes reserved character: '{'",
+        ),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, REPLICAS='many');", "Not a number of type INT"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, WINDOW_SIZE='1 day');", "'WINDOW_TYPE'"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, WINDOW_TYPE='Tumbling');", "TUMBLING windows require 'WINDOW_SIZE'"),
@@ -228,12 +243,12 @@ def test_formats_whose_schemas_are_in_the_statement_need_no_registry() -> None:
         ),
         (
             Schema('{"type": "record", "name": "R", "fields": [{"name": "k", "type": "long"}]}'),
-            "Duplicate column names: K",
+            "Duplicate column names: `K`",
         ),
         (
             Schema('{"type": "object", "properties": {"a": {"type": "integer"}}}', "JSON"),
             "Value schema is not in the expected format. You may want to set VALUE_FORMAT to 'JSON'.\ntopic: t\n"
-            "expected format: AVRO\nactual format: JSON",
+            "expected format: AVRO\nactual format from Schema Registry: JSON",
         ),
     ],
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from headrace.serdes.registry.registry import Schema, SchemaRegistry, subject_of
 from headrace.sql.catalog import SourceDefinition
@@ -67,13 +69,19 @@ def inferred_columns(
             continue
         # Neither the table's PRIMARY KEY nor the stream's KEY has to be there: a topic may have no key at all.
         found = _registered(topic, namespace, format, side_options, schema_id, choice)
-        _check_kind(found, topic, namespace, format)
+        _check_kind(found, topic, namespace, format, schema_id)
         inferred = format_named(format).infer(found, _infer_options(given, side_options, namespace), namespace)
+        if namespace is Namespace.KEY and len(inferred) > 1:
+            message = (
+                f"The key schema for {_place(topic, schema_id)} contains multiple columns, which is not supported by "
+                f"ksqlDB at this time.\nSchema:{found.text}"
+            )
+            raise SqlStatementError(message)
         result = (*inferred, *result) if namespace is Namespace.KEY else (*result, *inferred)
     return result
 
 
-def _check_kind(found: Schema, topic: str, namespace: Namespace, format: str) -> None:
+def _check_kind(found: Schema, topic: str, namespace: Namespace, format: str, schema_id: int | None) -> None:
     """Raises if the registered schema is one of another format."""
     expected = _KINDS.get(format, format)
     if found.kind == expected:
@@ -82,9 +90,15 @@ def _check_kind(found: Schema, topic: str, namespace: Namespace, format: str) ->
     message = (
         f"{side.capitalize()} schema is not in the expected format. "
         f"You may want to set {side.upper()}_FORMAT to '{found.kind}'.\n"
-        f"topic: {topic}\nexpected format: {expected}\nactual format: {found.kind}"
+        f"{_place(topic, schema_id)}\nexpected format: {expected}\n"
+        f"actual format from Schema Registry: {found.kind}"
     )
     raise SqlStatementError(message)
+
+
+def _place(topic: str, schema_id: int | None) -> str:
+    """Returns where a schema is, for messages."""
+    return f"topic: {topic}" if schema_id is None else f"topic: {topic}, schema id: {schema_id}"
 
 
 def _infer_options(given: WithProperties, options: FormatOptions, namespace: Namespace) -> FormatOptions:
@@ -194,6 +208,51 @@ def check_registry(source: SourceDefinition, registry: SchemaRegistry | None) ->
                 "registry; 'headrace registry start' starts one for development"
             )
             raise SqlStatementError(message)
+
+
+def check_key_schema(source: SourceDefinition) -> None:
+    """Raises if the keys of inserted rows would be written with another schema than the registered one.
+
+    Keys that are equal would then have other bytes, and lie in other partitions.
+    """
+    options, columns = source.key_options, source.schema.key
+    if options.registry is None or options.schema_id is not None or not columns:
+        return
+    if source.key_format == "PROTOBUF" and options.schema_full_name is not None:
+        # It is one of several messages in the schema that is registered.
+        return
+    made = format_named(source.key_format).schema_of(columns, options, Namespace.KEY)
+    found = None if made is None else options.registry.latest(subject_of(source.topic, is_key=True))
+    if made is None or found is None or _same_schema(found.schema, made):
+        return
+    message = (
+        f"Cannot INSERT VALUES into data source `{source.name}`. ksqlDB generated schema would overwrite existing key "
+        f"schema.\n\tExisting Schema: {found.schema.text}\n\tksqlDB Generated: {made.text}"
+    )
+    raise SqlStatementError(message)
+
+
+def _same_schema(one: Schema, other: Schema) -> bool:
+    if one.kind != other.kind:
+        return False
+    if one.kind == "PROTOBUF":
+        return one.text.split() == other.text.split()
+    return bool(_without_metadata(json.loads(one.text)) == _without_metadata(json.loads(other.text)))
+
+
+# Any: parsed JSON.
+def _without_metadata(schema: Any) -> Any:
+    """Returns a schema without what Connect and people note in it: it does not change how keys are written."""
+    if isinstance(schema, list):
+        return [_without_metadata(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {
+        name: _without_metadata(part)
+        for name, part in schema.items()
+        if not name.startswith("connect.") and name not in ("doc", "default")
+    }
+    return parts["type"] if list(parts) == ["type"] else parts
 
 
 def register_schemas(source: SourceDefinition, registry: SchemaRegistry | None) -> None:

@@ -157,7 +157,14 @@ def insert_properties(properties: Properties) -> WithProperties:
 
 
 def _read(properties: Properties, names: set[str]) -> WithProperties:
-    strange = [name for name, _ in properties if name not in names]
+    given = [name for name, _ in properties]
+    if "VALUE_AVRO_SCHEMA_FULL_NAME" in given and "VALUE_SCHEMA_FULL_NAME" in given:
+        message = (
+            "Cannot supply both 'VALUE_AVRO_SCHEMA_FULL_NAME' and 'VALUE_SCHEMA_FULL_NAME' properties. "
+            "Please only set 'VALUE_SCHEMA_FULL_NAME'."
+        )
+        raise _unprepared(message)
+    strange = [name for name in given if name not in names]
     if strange:
         hint = did_you_mean(strange[0], names)
         message = f"Invalid config variable(s) in the WITH clause: {','.join(strange)}{hint}"
@@ -190,6 +197,10 @@ def _invalid(name: str, problem: str, literal: Literal) -> SqlParseError:
     return _unprepared(f"Configuration {name} is invalid: {problem}", position=literal.position)
 
 
+def _wrong_value(name: str, value: object, problem: str, literal: Literal) -> SqlParseError:
+    return _unprepared(f"Invalid value {value} for property {name}: {problem}", position=literal.position)
+
+
 def _unprepared(message: str, *, position: Position | None = None) -> SqlParseError:
     """Returns the error for a WITH clause that cannot be read."""
     return SqlParseError(f"Failed to prepare statement: {message}", position=position)
@@ -198,7 +209,7 @@ def _unprepared(message: str, *, position: Position | None = None) -> SqlParseEr
 def _text(name: str, literal: Literal) -> str:
     if literal.value is None or isinstance(literal.value, bool):
         shown = "null" if literal.value is None else str(literal.value).lower()
-        raise _invalid(name, f"Invalid value {shown} for configuration {name}: Expected value to be a string", literal)
+        raise _wrong_value(name, shown, "Expected value to be a string", literal)
     return str(literal.value)
 
 
@@ -207,14 +218,14 @@ def _number(name: str, literal: Literal) -> int:
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _invalid(name, f"Invalid value {value} for configuration {name}: Not a number of type INT", literal)
+        raise _wrong_value(name, value, "Not a number of type INT", literal)
     return value
 
 
 def _size(name: str, literal: Literal) -> int:
     value = _number(name, literal)
     if value < 1:
-        raise _invalid(name, f"Invalid value {value} for configuration {name}: Value must be at least 1", literal)
+        raise _wrong_value(name, value, "Value must be at least 1", literal)
     return value
 
 
@@ -224,8 +235,7 @@ def _flag(name: str, literal: Literal) -> bool:
         return value
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
-    problem = f"Invalid value {value} for configuration {name}: Expected value to be either true or false"
-    raise _invalid(name, problem, literal)
+    raise _wrong_value(name, value, "Expected value to be either true or false", literal)
 
 
 def _duration(name: str, literal: Literal) -> timedelta:

@@ -15,7 +15,7 @@ from headrace.sql.functions.resolution import NUMBERS
 from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.types import STRING, SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
-from headrace.sql.types.conversions import converter
+from headrace.sql.types.conversions import READ_FROM_TEXT, converter
 from headrace.sql.types.java_arithmetic import plain
 
 TIMEOUT_MS = "ksql.functions.python.timeout.ms"
@@ -104,7 +104,7 @@ def fits_constant(found: SqlType, target: SqlType, value: Any) -> bool:
     if found.base in NUMBERS and target.base in NUMBERS:
         return NUMBERS.index(found.base) <= NUMBERS.index(target.base) and _digits_fit(found, target)
     if found == STRING:
-        return target.base in _TIME_FORMATS
+        return target.base in READ_FROM_TEXT
     if isinstance(found, SqlArray) and isinstance(target, SqlArray):
         return all(one is None or fits_constant(found.item, target.item, one) for one in value)
     if isinstance(found, SqlMap) and isinstance(target, SqlMap):
