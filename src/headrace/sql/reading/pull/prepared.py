@@ -11,7 +11,7 @@ from headrace.sql.catalog import Catalog
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions import RowFunction
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.planning.clause_checks import check_table_functions
+from headrace.sql.planning.clause_checks import check_names, check_table_functions
 from headrace.sql.planning.group_by import Groups
 from headrace.sql.planning.planner import everything_in
 from headrace.sql.planning.select import SelectClause, Selected
@@ -171,10 +171,5 @@ def _text(settings: Mapping[str, object]) -> str:
 
 def checked(schema: Schema) -> Schema:
     """Returns the schema of a result; raises if two of its columns have the same name."""
-    for what, columns in (("key", schema.key), ("value", schema.value)):
-        for place, column in enumerate(columns):
-            if any(other.name == column.name for other in columns[:place]):
-                shown = Schema((Column(column.name, column.type),))
-                message = f"Duplicate {what} columns found in schema: {shown}"
-                raise SqlStatementError(message)
+    check_names(schema.columns)
     return schema
