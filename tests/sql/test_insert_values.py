@@ -80,6 +80,11 @@ def test_keys_of_another_schema_are_refused() -> None:
     )
 
 
+def test_a_key_of_several_columns_may_be_all_nulls() -> None:
+    record = inserted("k INT KEY, l INT KEY, a INT", "INSERT INTO s (a) VALUES (1);", key_format="JSON")
+    assert (record.key, record.value) == (b'{"K":null,"L":null}', b'{"A":1}')
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -89,7 +94,15 @@ def test_keys_of_another_schema_are_refused() -> None:
         ("INSERT INTO s (a, z) VALUES (1, 2);", "Column name `Z` does not exist"),
         ("INSERT INTO s (a) VALUES (1, 2);", "Expected number columns and values to match"),
         ("INSERT INTO s (a) VALUES (1);", r"Value for primary key column\(s\) K is required for tables"),
-        ("INSERT INTO s (k, rowtime) VALUES (1, -1);", "ROWTIME must not be negative"),
+        (
+            "INSERT INTO s (k, a) VALUES (1, ARRAY[true]);",
+            r"for field `A` but got ARRAY\(\[true\]\)",
+        ),
+        ("INSERT INTO s (k, a) VALUES (1, STRUCT(f := 'x'));", r"but got STRUCT\(Struct{F=x}\)"),
+        (
+            "INSERT INTO s (k, rowtime) VALUES (1, -1);",
+            "Invalid timestamp: -1. Timestamp should always be non-negative",
+        ),
     ],
 )
 def test_what_cannot_be_inserted(statement: str, message: str) -> None:

@@ -89,7 +89,10 @@ def inserted_record(source: SourceDefinition, values: dict[str, object]) -> Inse
         raise SqlStatementError(message)
     time = values.get("ROWTIME")
     if time is not None and (not isinstance(time, int) or time < 0):
-        message = f"Failed to insert values into '{source.name}'. ROWTIME must not be negative; found {time}"
+        message = (
+            f"Failed to insert values into '{source.name}'. Invalid timestamp: {time}. "
+            "Timestamp should always be non-negative or null."
+        )
         raise SqlStatementError(message)
     key, value = _bytes(source, values)
     return InsertedRecord(source.topic, key, value, time)
@@ -135,7 +138,8 @@ def _columns(statement: InsertValues, source: SourceDefinition) -> tuple[Column,
 def _bytes(source: SourceDefinition, values: dict[str, object]) -> tuple[bytes | None, bytes | None]:
     key_columns, value_columns = source.schema.key, source.schema.value
     key: bytes | None = None
-    if key_columns and any(values.get(column.name) is not None for column in key_columns):
+    # A key of several columns is there also when all of them are null.
+    if len(key_columns) > 1 or any(values.get(column.name) is not None for column in key_columns):
         key_serde = format_named(source.key_format).key_serde(key_columns, source.key_options)
         write_key = key_serde.serializer(source.topic, is_key=True)
         key = write_key(tuple(values.get(column.name) for column in key_columns))

@@ -15,8 +15,7 @@ from headrace.sql.functions.resolution import NUMBERS
 from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.types import STRING, SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
-from headrace.sql.types.conversions import READ_FROM_TEXT, converter
-from headrace.sql.types.java_arithmetic import plain
+from headrace.sql.types.conversions import READ_FROM_TEXT, TextOf, converter
 
 TIMEOUT_MS = "ksql.functions.python.timeout.ms"
 """The setting of how long a function may take where a statement waits for its one value."""
@@ -86,7 +85,7 @@ def constant(
         raise SqlStatementError(message, position=node.position) from error
     if value is None or found is None:
         return None
-    expected = f"Expected type {target} for field `{column}` but got {found.base.value}({_value_text(value)})"
+    expected = f"Expected type {target} for field `{column}` but got {found.base.value}({TextOf(found)(value)})"
     try:
         if fits_constant(found, target, value):
             convert = converter(found, target)
@@ -125,9 +124,3 @@ def _digits_fit(found: SqlType, target: SqlType) -> bool:
     if isinstance(found, SqlDecimal) and isinstance(target, SqlDecimal):
         return found.scale <= target.scale and found.precision - found.scale <= target.precision - target.scale
     return True
-
-
-def _value_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return plain(value) if hasattr(value, "as_tuple") else str(value)
