@@ -80,6 +80,17 @@ def test_keys_of_another_schema_are_refused() -> None:
     )
 
 
+def test_what_the_named_schema_cannot_hold_is_an_error_of_the_statement() -> None:
+    registry = SchemaRegistry("mock://insert-values-required")
+    text = '{"type": "record", "name": "r", "fields": [{"name": "A", "type": "string"}, {"name": "B", "type": "long"}]}'
+    number = registry.register("t-value", Schema(text))
+    engine = SqlEngine(topics=KnownTopics({"t": 1}), registry=registry)
+    engine.execute(f"CREATE STREAM s WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO', VALUE_SCHEMA_ID={number});")
+    message = "Failed to insert values into 'S'. Could not serialize value .* null used for required field: \"B\""
+    with pytest.raises(SqlStatementError, match=message):
+        engine.execute("INSERT INTO s (a) VALUES ('x');")
+
+
 def test_a_key_of_several_columns_may_be_all_nulls() -> None:
     record = inserted("k INT KEY, l INT KEY, a INT", "INSERT INTO s (a) VALUES (1);", key_format="JSON")
     assert (record.key, record.value) == (b'{"K":null,"L":null}', b'{"A":1}')

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headrace.errors import SerializationError
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
 from headrace.sql.catalog.internal_topics import check_writable
 from headrace.sql.catalog.schema_inference import check_key_schema
@@ -94,7 +95,11 @@ def inserted_record(source: SourceDefinition, values: dict[str, object]) -> Inse
             "Timestamp should always be non-negative or null."
         )
         raise SqlStatementError(message)
-    key, value = _bytes(source, values)
+    try:
+        key, value = _bytes(source, values)
+    except SerializationError as error:
+        message = f"Failed to insert values into '{source.name}'. Could not serialize {error}"
+        raise SqlStatementError(message) from error
     return InsertedRecord(source.topic, key, value, time)
 
 
