@@ -167,6 +167,8 @@ def test_alter_adds_columns() -> None:
     assert str(made.catalog.source("S").schema) == "`K` INTEGER KEY, `A` INTEGER, `B` INTEGER, `C` STRING"
     with pytest.raises(SqlStatementError, match="Cannot add column `A` to schema"):
         made.execute("ALTER TABLE s ADD COLUMN a INT;")
+    with pytest.raises(SqlStatementError, match="'ROWTIME' is a reserved column name"):
+        made.execute("ALTER TABLE s ADD COLUMN rowtime BIGINT;")
     with pytest.raises(SqlStatementError, match="type is TABLE, but statement was ALTER STREAM"):
         made.execute("ALTER STREAM s ADD COLUMN d INT;")
 

@@ -140,6 +140,7 @@ def alter_source(statement: AlterSource, catalog: Catalog) -> tuple[Catalog, str
             message = f"Cannot add column `{added.name}` to schema. A column with the same name already exists."
             raise SqlStatementError(message)
         columns.append(Column(added.name, resolve_type(added.type, catalog.types)))
+    check_names(tuple(columns))
     schema = Schema(tuple(columns))
     value_options = source.value_options if len(schema.value) == 1 else replace(source.value_options, wrapped=True)
     check_formats(schema, source.key_format, source.value_format, source.key_options, value_options)
