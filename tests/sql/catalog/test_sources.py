@@ -263,6 +263,57 @@ def test_inferred_columns_that_cannot_be(schema: Schema, message: str) -> None:
     assert message in error.value.message
 
 
+EVENTS = """syntax = "proto3"; package shop; enum Kind { NONE = 0; }
+    message Customer { int32 a = 1; } message Order { int32 b = 1; }"""
+
+
+@pytest.mark.parametrize(
+    ("schema", "properties", "message"),
+    [
+        (
+            Schema(EVENTS, "PROTOBUF"),
+            "VALUE_FORMAT='PROTOBUF'",
+            "Value schema has multiple schema definitions. \n\n- shop.Customer\n- shop.Order\n- shop.Kind\n\n"
+            "Please specify a schema full name in the WITH clause using VALUE_SCHEMA_FULL_NAME",
+        ),
+        (
+            Schema(EVENTS, "PROTOBUF"),
+            "VALUE_FORMAT='PROTOBUF', VALUE_SCHEMA_ID=77",
+            "Schema for message values on topic 't' does not exist in the Schema Registry.\nSubject: t-value\n"
+            "Schema Id: 77\nPossible causes include:",
+        ),
+        (
+            Schema('{"type": "record", "name": "R", "fields": []}'),
+            "VALUE_FORMAT='AVRO'",
+            "Unable to verify if the value schema for topic: t is compatible with ksqlDB.\n"
+            "Reason: Schema does not include any columns with types that ksqlDB supports.",
+        ),
+        (
+            Schema('{"type": "record", "name": "R", "fields": [{"name": "A", "type": "long"}]}'),
+            "VALUE_FORMAT='PROTOBUF', VALUE_SCHEMA_ID=1",
+            "You may want to set VALUE_FORMAT to 'AVRO'.\ntopic: t, schema id: 1\nexpected format: PROTOBUF\n",
+        ),
+    ],
+)
+def test_registered_schemas_that_cannot_be_used(schema: Schema, properties: str, message: str) -> None:
+    registry = SchemaRegistry(f"mock://sources-{next(NUMBERS)}")
+    assert registry.register("t-value", schema) == 1
+    sql = SqlEngine(topics=KnownTopics({"t": 1}), registry=registry)
+    with pytest.raises(SqlStatementError) as error:
+        sql.execute(f"CREATE STREAM s WITH (KAFKA_TOPIC='t', {properties});")
+    assert message in error.value.message
+
+
+@pytest.mark.parametrize(("topic", "place"), [("", "schema id: 1"), ("KAFKA_TOPIC='t', ", "topic: t, schema id: 1")])
+def test_schema_of_another_format_is_none_for_a_sink(topic: str, place: str) -> None:
+    registry = SchemaRegistry(f"mock://sources-{next(NUMBERS)}")
+    registry.register("other", Schema('{"type": "record", "name": "R", "fields": [{"name": "A", "type": "long"}]}'))
+    sql = SqlEngine(topics=KnownTopics({"s": 1}), registry=registry)
+    sql.execute("CREATE STREAM s (a BIGINT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');")
+    with pytest.raises(SqlStatementError, match=f"set VALUE_FORMAT to 'AVRO'.\n{place}\nexpected format: PROTOBUF"):
+        sql.execute(f"CREATE STREAM o WITH ({topic}VALUE_FORMAT='PROTOBUF', VALUE_SCHEMA_ID=1) AS SELECT * FROM s;")
+
+
 @pytest.mark.parametrize("name", ["Order", "shop.Order"])
 def test_a_message_is_named_with_its_package_or_without(name: str) -> None:
     registry = SchemaRegistry(f"mock://sources-{next(NUMBERS)}")
