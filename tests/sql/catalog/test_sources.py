@@ -90,6 +90,7 @@ def test_types_can_be_named_and_used_inside_others() -> None:
         ),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, REPLICAS='many');", "Not a number of type INT"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, WINDOW_SIZE='1 day');", "'WINDOW_TYPE'"),
+        (f"CREATE STREAM s (a INT) {JSON[:-1]}, WINDOW_TYPE='SESSION');", "Windowed sources require a key column"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, WINDOW_TYPE='Tumbling');", "TUMBLING windows require 'WINDOW_SIZE'"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, TIMESTAMP='b');", "does not exist in the schema: 'B'"),
         (f"CREATE STREAM s (a STRING) {JSON[:-1]}, TIMESTAMP='a');", "timestamp_format: `A`"),

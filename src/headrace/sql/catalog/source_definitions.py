@@ -118,6 +118,11 @@ def define_source(
         raise SqlStatementError(message)
     if statement.kind == "TABLE" and not schema.key:
         message = "Tables require a PRIMARY KEY. Please define the PRIMARY KEY."
+        if given.value_schema_id is not None:
+            message += (
+                "\nUse a partial schema to define the primary key and still load the value columns from the Schema "
+                f"Registry, for example:\n\tCREATE TABLE {statement.name} (ID INT PRIMARY KEY) WITH (...);"
+            )
         raise SqlStatementError(message)
     if given.ttl is not None and statement.kind == "STREAM":
         problem = "the rows of a stream do not expire: set it for a table, or RETENTION_MS for the topic"
@@ -131,6 +136,9 @@ def define_source(
     check_formats(schema, key_format, value_format, key_options, value_options)
     assert given.kafka_topic is not None  # source_properties requires it
     window = None if given.window_type is None else WindowDefinition(given.window_type, given.window_size)
+    if window is not None and not schema.key:
+        message = "Windowed sources require a key column."
+        raise SqlStatementError(message)
     return SourceDefinition(
         kind=statement.kind,
         name=statement.name,
