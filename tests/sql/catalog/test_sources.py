@@ -76,6 +76,10 @@ def test_types_can_be_named_and_used_inside_others() -> None:
         ("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='CSV');", "Unknown format: CSV"),
         ("CREATE STREAM s (a INT) WITH (KAFKA_TOPC='t');", "KAFKA_TOPC; did you mean 'KAFKA_TOPIC'"),
         (
+            "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='', VALUE_FORMAT='JSON');",
+            "statement: Invalid value  for property KAFKA_TOPIC: String must be non-empty",
+        ),
+        (
             f"CREATE STREAM s (a INT) {JSON[:-1]}, PARTITIONS=0);",
             "statement: Invalid value 0 for property PARTITIONS: Value must be at least 1",
         ),

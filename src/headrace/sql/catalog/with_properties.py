@@ -172,7 +172,7 @@ def _read(properties: Properties, names: set[str]) -> WithProperties:
     values: dict[str, object] = {}
     for name, literal in properties:
         if name in _TEXTS:
-            values[_TEXTS[name]] = _text(name, literal)
+            values[_TEXTS[name]] = _filled(name, literal) if name == "KAFKA_TOPIC" else _text(name, literal)
         elif name in _NUMBERS:
             values[_NUMBERS[name]] = (_size if name in _SIZES else _number)(name, literal)
         elif name == "WRAP_SINGLE_VALUE":
@@ -185,9 +185,8 @@ def _read(properties: Properties, names: set[str]) -> WithProperties:
             values["ttl_clock"] = _clock(name, literal)
             if not any(other == "TTL" for other, _ in properties):
                 raise _invalid(name, "it says which clock 'TTL' goes by: set 'TTL', too, or leave it out", literal)
-    for name in ("timestamp",):
-        if isinstance(values.get(name), str):
-            values[name] = _folded(str(values[name]))
+    if "timestamp" in values:
+        values["timestamp"] = _folded(str(values["timestamp"]))
     if isinstance(values.get("window_type"), str):
         values["window_type"] = _window_type(str(values["window_type"]))
     return WithProperties(**values)  # type: ignore[arg-type]  # each value was read as the type of its field
@@ -211,6 +210,13 @@ def _text(name: str, literal: Literal) -> str:
         shown = "null" if literal.value is None else str(literal.value).lower()
         raise _wrong_value(name, shown, "Expected value to be a string", literal)
     return str(literal.value)
+
+
+def _filled(name: str, literal: Literal) -> str:
+    value = _text(name, literal)
+    if not value:
+        raise _wrong_value(name, value, "String must be non-empty", literal)
+    return value
 
 
 def _number(name: str, literal: Literal) -> int:
