@@ -219,6 +219,17 @@ def test_without_scans_a_key_is_needed(cities: QueryPlace, condition: str | None
         cities.rows(f"SELECT * FROM cities{where};", ksql__query__pull__table__scan__enabled=False)
 
 
+def test_ranges_of_keys_have_values_of_the_keys_type(place: QueryPlace) -> None:
+    place.run(
+        """CREATE TABLE written (id INT PRIMARY KEY, v INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON', PARTITIONS=1);
+        CREATE SOURCE TABLE numbers (id INT PRIMARY KEY, v INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');"""
+    )
+    query = "SELECT * FROM numbers WHERE id < 1.5;"
+    assert place.rows(query) == []
+    with pytest.raises(SqlStatementError, match="can not be converted to the type of the key column: ID INTEGER"):
+        place.rows(query, ksql__query__pull__extensions__enabled=False)
+
+
 def test_without_scans_keys_and_one_range_are_still_found(cities: QueryPlace) -> None:
     off = {"ksql__query__pull__table__scan__enabled": False}
     assert names(cities.rows("SELECT * FROM cities WHERE name IN ('Zug', 'Oslo') AND people > 50;", **off)) == ["Oslo"]

@@ -19,6 +19,7 @@ from headrace.sql.reading.pull.conditions import (
     is_constant,
     shown,
 )
+from headrace.sql.reading.pull.key_access import KeyConditions
 from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Comparison, Expression, Like, Literal
 from headrace.sql.types import BIGINT, BYTES, STRING
@@ -76,7 +77,9 @@ def check_condition(
         if checked.needs_scan:
             return
         has_range |= checked.has_range
+    keys = KeyConditions(table, functions, settings)
     for each in found:
+        keys.check_values(each)
         _check_bounds(each, table, functions, settings)
     if not scans and has_range and not _by_index(found, table, settings):
         raise SqlStatementError(_NEEDS_SCAN)
