@@ -90,12 +90,14 @@ def test_a_window_that_cannot_be_is_an_error_of_the_statement(engine: SqlEngine)
 
 
 def test_what_a_query_uses_cannot_be_dropped(engine: SqlEngine) -> None:
-    query = started(engine, "CREATE STREAM a AS SELECT * FROM s;")
-    with pytest.raises(SqlStatementError, match=rf"read from this source: \[{query.id}\]"):
+    started(engine, "CREATE STREAM a AS SELECT * FROM s;")
+    with pytest.raises(SqlStatementError, match=r"streams and/or tables read from this source: \[A\].\n.*drop them"):
         engine.execute("DROP STREAM s;")
     other = started(engine, "INSERT INTO a SELECT * FROM s;")
     with pytest.raises(SqlStatementError, match=rf"write into this source: \[{other.id}\]"):
         engine.execute("DROP STREAM a;")
+    with pytest.raises(SqlStatementError, match=rf"queries read from this source: \[{other.id}\]"):
+        engine.execute("DROP STREAM s;")
     engine.execute(f"TERMINATE {other.id}; DROP STREAM a; DROP STREAM s;")
     assert (dict(engine.catalog.sources), dict(engine.catalog.queries)) == ({}, {})
 

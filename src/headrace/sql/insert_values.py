@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from headrace.errors import SerializationError
 from headrace.sql.catalog import Catalog, SourceDefinition, other_spelling
 from headrace.sql.catalog.internal_topics import check_writable
+from headrace.sql.catalog.schema_inference import check_key_schema
 from headrace.sql.errors import SqlError, SqlParseError, SqlStatementError, suggestion
 from headrace.sql.expressions.literals import constant
 from headrace.sql.formats import format_named
@@ -70,6 +72,7 @@ def record_of(
             column.name: constant(node, column.type, functions, column=column.name, settings=settings)
             for column, node in zip(columns, statement.values, strict=True)
         }
+        check_key_schema(source)
     except SqlError as error:
         message = f"Failed to insert values into '{source.name}'. {error.message}"
         raise SqlStatementError(message, position=error.position) from error
@@ -87,9 +90,16 @@ def inserted_record(source: SourceDefinition, values: dict[str, object]) -> Inse
         raise SqlStatementError(message)
     time = values.get("ROWTIME")
     if time is not None and (not isinstance(time, int) or time < 0):
-        message = f"Failed to insert values into '{source.name}'. ROWTIME must not be negative; found {time}"
+        message = (
+            f"Failed to insert values into '{source.name}'. Invalid timestamp: {time}. "
+            "Timestamp should always be non-negative or null."
+        )
         raise SqlStatementError(message)
-    key, value = _bytes(source, values)
+    try:
+        key, value = _bytes(source, values)
+    except SerializationError as error:
+        message = f"Failed to insert values into '{source.name}'. Could not serialize {error}"
+        raise SqlStatementError(message) from error
     return InsertedRecord(source.topic, key, value, time)
 
 
@@ -116,7 +126,7 @@ def _columns(statement: InsertValues, source: SourceDefinition) -> tuple[Column,
     unknown: list[str] = []
     for name in statement.columns:
         if name in _READ_ONLY:
-            message = f"Inserting into column `{name}` is not allowed."
+            message = f"Failed to insert values into '{source.name}'. Inserting into column `{name}` is not allowed."
             raise SqlStatementError(message)
         column = Column("ROWTIME", BIGINT) if name == "ROWTIME" else source.schema.find(name)
         if column is None:
@@ -133,7 +143,8 @@ def _columns(statement: InsertValues, source: SourceDefinition) -> tuple[Column,
 def _bytes(source: SourceDefinition, values: dict[str, object]) -> tuple[bytes | None, bytes | None]:
     key_columns, value_columns = source.schema.key, source.schema.value
     key: bytes | None = None
-    if key_columns and any(values.get(column.name) is not None for column in key_columns):
+    # A key of several columns is there also when all of them are null.
+    if len(key_columns) > 1 or any(values.get(column.name) is not None for column in key_columns):
         key_serde = format_named(source.key_format).key_serde(key_columns, source.key_options)
         write_key = key_serde.serializer(source.topic, is_key=True)
         key = write_key(tuple(values.get(column.name) for column in key_columns))

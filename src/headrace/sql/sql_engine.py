@@ -218,7 +218,7 @@ class SqlEngine:
         request = SinkRequest(statement.name, statement.kind, topic, given)
         plan = plan_query(statement.query, self.catalog, self.functions, request, settings)
         sink = sink_definition(plan, statement, query_id)
-        check_sink_schemas(sink)
+        check_sink_schemas(sink, given.kafka_topic)
         check_addition(sink, existing, or_replace=statement.or_replace)
         query = _query(query_id, statement, plan, settings)
         if not self.choice.is_accepted:

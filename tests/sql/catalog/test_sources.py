@@ -64,7 +64,10 @@ def test_types_can_be_named_and_used_inside_others() -> None:
         (f"CREATE STREAM s (k INT PRIMARY KEY) {JSON};", "Line: 1, Col: 18: Column `K` is a 'PRIMARY KEY' column"),
         (f"CREATE TABLE s (k INT KEY) {JSON};", "Line: 1, Col: 17: Column `K` is a 'KEY' column"),
         (f"CREATE TABLE s (k INT) {JSON};", "Tables require a PRIMARY KEY"),
-        (f"CREATE STREAM s (a INT, a INT) {JSON};", "Duplicate column names: A"),
+        (f"CREATE STREAM s (a INT, a INT) {JSON};", "Duplicate column names: `A`"),
+        (f"CREATE TABLE s (b INT, k INT PRIMARY KEY, b INT, k INT) {JSON};", "Duplicate column names: `B`, `K`"),
+        (f"CREATE TABLE s {JSON};", "No columns supplied"),
+        (f"CREATE STREAM s (a foo) {JSON};", "Failed to prepare statement: Cannot resolve unknown type: FOO"),
         (f"CREATE STREAM s (rowtime BIGINT) {JSON};", "'ROWTIME' is a reserved column name"),
         (f"CREATE STREAM s {JSON};", "No columns supplied"),
         (f"CREATE STREAM s (h INT HEADER('x')) {JSON};", "expected BYTES, got INTEGER"),
@@ -72,9 +75,26 @@ def test_types_can_be_named_and_used_inside_others() -> None:
         ("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t');", "missing the 'VALUE_FORMAT' property"),
         ("CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='CSV');", "Unknown format: CSV"),
         ("CREATE STREAM s (a INT) WITH (KAFKA_TOPC='t');", "KAFKA_TOPC; did you mean 'KAFKA_TOPIC'"),
-        (f"CREATE STREAM s (a INT) {JSON[:-1]}, PARTITIONS=0);", "Value must be at least 1"),
+        (
+            "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='', VALUE_FORMAT='JSON');",
+            "statement: Invalid value  for property KAFKA_TOPIC: String must be non-empty",
+        ),
+        (
+            f"CREATE STREAM s (a INT) {JSON[:-1]}, PARTITIONS=0);",
+            "statement: Invalid value 0 for property PARTITIONS: Value must be at least 1",
+        ),
+        (
+            "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO', VALUE_SCHEMA_FULL_NAME='a', "
+            "VALUE_AVRO_SCHEMA_FULL_NAME='b');",
+            "Cannot supply both 'VALUE_AVRO_SCHEMA_FULL_NAME' and 'VALUE_SCHEMA_FULL_NAME' properties",
+        ),
+        (
+            f"CREATE STREAM s (a STRING) {JSON[:-1]}, TIMESTAMP='a', TIMESTAMP_FORMAT='yyyy{{}}');",
+            "reason:Pattern includes reserved character: '{'",
+        ),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, REPLICAS='many');", "Not a number of type INT"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, WINDOW_SIZE='1 day');", "'WINDOW_TYPE'"),
+        (f"CREATE STREAM s (a INT) {JSON[:-1]}, WINDOW_TYPE='SESSION');", "Windowed sources require a key column"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, WINDOW_TYPE='Tumbling');", "TUMBLING windows require 'WINDOW_SIZE'"),
         (f"CREATE STREAM s (a INT) {JSON[:-1]}, TIMESTAMP='b');", "does not exist in the schema: 'B'"),
         (f"CREATE STREAM s (a STRING) {JSON[:-1]}, TIMESTAMP='a');", "timestamp_format: `A`"),
@@ -152,6 +172,8 @@ def test_alter_adds_columns() -> None:
     assert str(made.catalog.source("S").schema) == "`K` INTEGER KEY, `A` INTEGER, `B` INTEGER, `C` STRING"
     with pytest.raises(SqlStatementError, match="Cannot add column `A` to schema"):
         made.execute("ALTER TABLE s ADD COLUMN a INT;")
+    with pytest.raises(SqlStatementError, match="'ROWTIME' is a reserved column name"):
+        made.execute("ALTER TABLE s ADD COLUMN rowtime BIGINT;")
     with pytest.raises(SqlStatementError, match="type is TABLE, but statement was ALTER STREAM"):
         made.execute("ALTER STREAM s ADD COLUMN d INT;")
 
@@ -228,12 +250,12 @@ def test_formats_whose_schemas_are_in_the_statement_need_no_registry() -> None:
         ),
         (
             Schema('{"type": "record", "name": "R", "fields": [{"name": "k", "type": "long"}]}'),
-            "Duplicate column names: K",
+            "Duplicate column names: `K`",
         ),
         (
             Schema('{"type": "object", "properties": {"a": {"type": "integer"}}}', "JSON"),
             "Value schema is not in the expected format. You may want to set VALUE_FORMAT to 'JSON'.\ntopic: t\n"
-            "expected format: AVRO\nactual format: JSON",
+            "expected format: AVRO\nactual format from Schema Registry: JSON",
         ),
     ],
 )
@@ -244,6 +266,57 @@ def test_inferred_columns_that_cannot_be(schema: Schema, message: str) -> None:
     with pytest.raises(SqlStatementError) as error:
         sql.execute("CREATE STREAM s (k INT KEY) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='AVRO');")
     assert message in error.value.message
+
+
+EVENTS = """syntax = "proto3"; package shop; enum Kind { NONE = 0; }
+    message Customer { int32 a = 1; } message Order { int32 b = 1; }"""
+
+
+@pytest.mark.parametrize(
+    ("schema", "properties", "message"),
+    [
+        (
+            Schema(EVENTS, "PROTOBUF"),
+            "VALUE_FORMAT='PROTOBUF'",
+            "Value schema has multiple schema definitions. \n\n- shop.Customer\n- shop.Order\n- shop.Kind\n\n"
+            "Please specify a schema full name in the WITH clause using VALUE_SCHEMA_FULL_NAME",
+        ),
+        (
+            Schema(EVENTS, "PROTOBUF"),
+            "VALUE_FORMAT='PROTOBUF', VALUE_SCHEMA_ID=77",
+            "Schema for message values on topic 't' does not exist in the Schema Registry.\nSubject: t-value\n"
+            "Schema Id: 77\nPossible causes include:",
+        ),
+        (
+            Schema('{"type": "record", "name": "R", "fields": []}'),
+            "VALUE_FORMAT='AVRO'",
+            "Unable to verify if the value schema for topic: t is compatible with ksqlDB.\n"
+            "Reason: Schema does not include any columns with types that ksqlDB supports.",
+        ),
+        (
+            Schema('{"type": "record", "name": "R", "fields": [{"name": "A", "type": "long"}]}'),
+            "VALUE_FORMAT='PROTOBUF', VALUE_SCHEMA_ID=1",
+            "You may want to set VALUE_FORMAT to 'AVRO'.\ntopic: t, schema id: 1\nexpected format: PROTOBUF\n",
+        ),
+    ],
+)
+def test_registered_schemas_that_cannot_be_used(schema: Schema, properties: str, message: str) -> None:
+    registry = SchemaRegistry(f"mock://sources-{next(NUMBERS)}")
+    assert registry.register("t-value", schema) == 1
+    sql = SqlEngine(topics=KnownTopics({"t": 1}), registry=registry)
+    with pytest.raises(SqlStatementError) as error:
+        sql.execute(f"CREATE STREAM s WITH (KAFKA_TOPIC='t', {properties});")
+    assert message in error.value.message
+
+
+@pytest.mark.parametrize(("topic", "place"), [("", "schema id: 1"), ("KAFKA_TOPIC='t', ", "topic: t, schema id: 1")])
+def test_schema_of_another_format_is_none_for_a_sink(topic: str, place: str) -> None:
+    registry = SchemaRegistry(f"mock://sources-{next(NUMBERS)}")
+    registry.register("other", Schema('{"type": "record", "name": "R", "fields": [{"name": "A", "type": "long"}]}'))
+    sql = SqlEngine(topics=KnownTopics({"s": 1}), registry=registry)
+    sql.execute("CREATE STREAM s (a BIGINT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON');")
+    with pytest.raises(SqlStatementError, match=f"set VALUE_FORMAT to 'AVRO'.\n{place}\nexpected format: PROTOBUF"):
+        sql.execute(f"CREATE STREAM o WITH ({topic}VALUE_FORMAT='PROTOBUF', VALUE_SCHEMA_ID=1) AS SELECT * FROM s;")
 
 
 @pytest.mark.parametrize("name", ["Order", "shop.Order"])

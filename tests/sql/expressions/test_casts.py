@@ -43,6 +43,9 @@ from tests.sql.expressions.rows import type_of, typed, value
         ("CAST('2020-02-30' AS DATE)", None),
         ("CAST('1970-01-01T01:00:00.5+0100' AS TIMESTAMP)", 500),
         ("CAST('23:59:59.250' AS TIME)", 86_399_250),
+        ("CAST('AQI=' AS BYTES)", b"\1\2"),
+        ("CAST('AQI' AS BYTES)", b"\1\2"),
+        ("CAST(s AS BYTES)", None),
         ("CAST(NULL AS INT)", None),
     ],
 )
@@ -67,6 +70,11 @@ def test_a_year_may_have_more_than_four_digits() -> None:
 def test_types_without_a_conversion_are_refused(text: str) -> None:
     with pytest.raises(SqlStatementError, match=r"Cast of .* to .* is not supported"):
         typed(text)
+
+
+def test_what_is_inside_of_a_type_is_refused_by_the_whole_type() -> None:
+    with pytest.raises(SqlStatementError, match="Cast of ARRAY<INTEGER> to ARRAY<BYTES> is not supported"):
+        typed("CAST(a AS ARRAY<BYTES>)")
 
 
 def test_cast_has_the_type_asked_for() -> None:

@@ -394,8 +394,12 @@ def test_schema_named_by_number_fills_in_its_defaults(registry: SchemaRegistry) 
 def test_row_that_the_named_schema_cannot_hold_is_an_error(registry: SchemaRegistry) -> None:
     text = '{"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "int"}]}'
     options = FormatOptions(registry=registry, schema_id=registry.register("any", Schema(text)))
-    with pytest.raises(SerializationError, match="value of topic 'orders': AVRO cannot write"):
+    missing = r"value of topic 'orders': AVRO cannot write .*: Missing default value for required Avro field: \[b\]"
+    with pytest.raises(SerializationError, match=missing):
         format_named("AVRO").serde((Column("a", INTEGER),), options).serialize([1], "orders")
+    null = 'Invalid value: null used for required field: "b", schema type: INT32'
+    with pytest.raises(SerializationError, match=null):
+        format_named("AVRO").serde((Column("a", INTEGER), Column("b", INTEGER)), options).serialize([1, None], "orders")
 
 
 def test_values_of_another_schema_are_converted_if_nothing_is_lost(registry: SchemaRegistry) -> None:

@@ -48,4 +48,8 @@ def test_distances_are_along_great_circles() -> None:
     # A quarter of the equator, on a sphere of 6371 km.
     assert value("GEO_DISTANCE(0E0, 0E0, 0E0, 90E0)") == pytest.approx(6371 * math.pi / 2)
     assert value("GEO_DISTANCE(0E0, 0E0, 0E0, 90E0, 'mi')") == pytest.approx(3959 * math.pi / 2)
+    assert value("GEO_DISTANCE(0E0, 0E0, 0E0, 90E0, ' Kilometres ')") == pytest.approx(6371 * math.pi / 2)
+    assert value("GEO_DISTANCE(0E0, 0E0, 0E0, 90E0, CAST(NULL AS STRING))") == pytest.approx(6371 * math.pi / 2)
     assert value("GEO_DISTANCE(0E0, 0E0, 0E0, 90E0, 'ells')") is None
+    assert value("GEO_DISTANCE(0E0, 0E0, 0E0, 181E0)") is None
+    assert value("GEO_DISTANCE(91E0, 0E0, 0E0, 0E0)") is None

@@ -97,6 +97,14 @@ def test_groups_of_a_join() -> None:
     [
         ("SELECT COUNT(*) FROM sales GROUP BY city", "must include the grouping expression CITY in its projection"),
         ("SELECT city, city AS c, COUNT(*) FROM sales GROUP BY city", "more than once: `CITY` and `C`"),
+        (
+            "SELECT city, COUNT(*) AS city FROM sales GROUP BY city",
+            "Duplicate value columns found in schema: `CITY` BIGINT",
+        ),
+        (
+            "SELECT SUM(sum) AS s, LEN(city) + MAX(sum) AS s FROM sales GROUP BY city",
+            "Duplicate value columns found in schema: `S` INTEGER",
+        ),
         ("SELECT city, sum, COUNT(*) FROM sales GROUP BY city", "not part of GROUP BY: SUM\n"),
         (
             "SELECT city, COUNT(*) + sum FROM sales GROUP BY city",

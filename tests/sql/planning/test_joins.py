@@ -202,6 +202,14 @@ def test_keys_of_another_format_are_written_again() -> None:
             "TABLE o AS SELECT * FROM t JOIN u ON t.id = u.id JOIN v ON t.c = v.id",
             "foreign-key table-table joins are not supported as part of n-way joins. Got T.C = V.ID.",
         ),
+        (
+            "STREAM o AS SELECT * FROM l JOIN t ON l.id = v.id JOIN v ON l.id = v.id",
+            "JOIN ON column 'V.ID' cannot be resolved.",
+        ),
+        (
+            "TABLE o AS SELECT * FROM t JOIN u ON t.c = u.id JOIN v ON u.id = v.id",
+            "make sure that the criteria uses the TABLE's key column T_ID instead of [U_ID]. Got U.ID = V.ID.",
+        ),
     ],
 )
 def test_what_cannot_be_joined(query: str, message: str) -> None:

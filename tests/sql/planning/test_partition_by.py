@@ -61,6 +61,10 @@ def test_nothing_is_repartitioned_on_the_way_to_the_sink() -> None:
         ("SELECT id, name AS n, age FROM s PARTITION BY n", "'N' must be a column in the source schema"),
         ("SELECT * FROM s PARTITION BY name, name", "Duplicate PARTITION BY expression: NAME"),
         ("SELECT * FROM s PARTITION BY name, s.name", "Duplicate PARTITION BY expression: S.NAME"),
+        (
+            "SELECT ABS(id), ABS(id) AS other, age FROM s PARTITION BY ABS(id)",
+            "(`KSQL_COL_0`) more than once, aliased as: KSQL_COL_0 and OTHER.",
+        ),
         ("SELECT * FROM s PARTITION BY ()", "PARTITION BY requires at least one expression"),
         ("SELECT * FROM s PARTITION BY SUM(age)", "SUM is an aggregate function"),
         ("SELECT * FROM s PARTITION BY EXPLODE(ARRAY[age])", "PARTITION BY does not support table functions: EXPLODE"),
@@ -77,6 +81,9 @@ def test_tables_and_windowed_streams_keep_their_key() -> None:
     table = "CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');"
     with pytest.raises(SqlStatementError, match=r"uses the TABLE's key column ID instead of \[V\]"):
         planned(table, "CREATE TABLE o AS SELECT * FROM t PARTITION BY v;")
+    pair = "CREATE TABLE p (a INT PRIMARY KEY, b INT PRIMARY KEY) WITH (KAFKA_TOPIC='p', FORMAT='JSON');"
+    with pytest.raises(SqlStatementError, match="joins on tables with multiple columns is not yet supported"):
+        planned(pair, "CREATE TABLE o AS SELECT * FROM p PARTITION BY a;")
     assert schema(table, "CREATE TABLE o AS SELECT * FROM t PARTITION BY id;") == "`ID` INTEGER KEY, `V` INTEGER"
     windowed = (
         "CREATE STREAM w (id INT KEY, v INT)"
@@ -84,6 +91,7 @@ def test_tables_and_windowed_streams_keep_their_key() -> None:
     )
     with pytest.raises(SqlStatementError, match="repartitioning of windowed sources is not supported"):
         planned(windowed, "CREATE STREAM o AS SELECT * FROM w PARTITION BY v;")
+    assert schema(windowed, "CREATE STREAM o AS SELECT * FROM w PARTITION BY id;") == "`ID` INTEGER KEY, `V` INTEGER"
 
 
 def test_a_stream_without_key_columns_has_no_format_for_them_if_the_query_takes_them_away() -> None:

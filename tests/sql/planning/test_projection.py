@@ -74,7 +74,11 @@ def test_columns_of_a_result(statements: tuple[str, ...], expected: str) -> None
         ),
         (
             (ORDERS, "CREATE STREAM o AS SELECT id, item AS id FROM orders;"),
-            "Value columns clash with key columns: `ID`",
+            "Duplicate value columns found in schema: `ID` STRING",
+        ),
+        (
+            (ORDERS, "CREATE STREAM o AS SELECT item, item AS price, price FROM orders;"),
+            "Duplicate value columns found in schema: `PRICE` DOUBLE",
         ),
         ((ORDERS, "CREATE STREAM o AS SELECT id, itme FROM orders;"), "SELECT column 'ITME' cannot be resolved"),
         ((ORDERS, "CREATE STREAM o AS SELECT id, itme FROM orders;"), "Did you mean 'ITEM'?"),

@@ -50,11 +50,11 @@ def _query(text: str) -> Query:
 
 def test_create_stream_with_every_kind_of_column() -> None:
     statement = parse_statement(
-        "create or replace source stream if not exists `s t` (k int key, v array<varchar>, h bytes header('x')) "
+        "create or replace source stream if not exists `s-t` (k int key, v array<varchar>, h bytes header('x')) "
         "with (kafka_topic='t', partitions=3);"
     )
     assert isinstance(statement, CreateSource)
-    assert (statement.kind, statement.name) == ("STREAM", "s t")
+    assert (statement.kind, statement.name) == ("STREAM", "s-t")
     assert (statement.or_replace, statement.is_source, statement.if_not_exists) == (True, True, True)
     assert [(one.name, str(one.type.type), one.role, one.header_key) for one in statement.elements] == [
         ("K", "INTEGER", "KEY", None),
@@ -214,6 +214,11 @@ def test_assertions_about_rows_are_for_tests_only() -> None:
         ("select * from s limit 1.5", "Value must be integer for command: LIMIT; found 1.5"),
         ("select * from s limit -1e3", "Value must be integer for command: LIMIT; found 1e3"),
         ("show streams;\nselect from s", "line 2:8: Syntax Error"),
+        (
+            "create stream s (from int)",
+            """"from" is a reserved keyword and it can't be used as an identifier. """
+            "You can use it as an identifier by escaping it as 'from'",
+        ),
     ],
 )
 def test_errors_show_place_and_statement(text: str, message: str) -> None:
@@ -221,6 +226,26 @@ def test_errors_show_place_and_statement(text: str, message: str) -> None:
         parse(text)
     assert message in str(caught.value)
     assert f"Statement: {text.rpartition(chr(10))[2]}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "drop stream `a b`",
+            "Illegal argument at Line: 1, Col: 13. "
+            "Source names may only contain alphanumeric values, '_' or '-'. Got: 'a b'",
+        ),
+        ("select * from `a.b`", "Line: 1, Col: 15. Source names may only contain"),
+        ("insert into `ä` (a) values (1)", "Source names may only contain"),
+        ("select a, count(*) from s group by a, b, a", "Failed to prepare statement: Duplicate GROUP BY expression: A"),
+        ("select * from s partition by a + 1, a + 1", "Duplicate PARTITION BY expression: (A + 1)"),
+    ],
+)
+def test_statements_that_are_well_formed_and_make_no_sense(text: str, message: str) -> None:
+    with pytest.raises(SqlParseError) as caught:
+        parse(text)
+    assert message in caught.value.message
 
 
 @pytest.mark.parametrize("number", ["1000000000", "9223372036854775807"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from headrace.serdes.registry.registry import Schema, SchemaRegistry, subject_of
 from headrace.sql.catalog import SourceDefinition
@@ -67,24 +69,60 @@ def inferred_columns(
             continue
         # Neither the table's PRIMARY KEY nor the stream's KEY has to be there: a topic may have no key at all.
         found = _registered(topic, namespace, format, side_options, schema_id, choice)
-        _check_kind(found, topic, namespace, format)
-        inferred = format_named(format).infer(found, _infer_options(given, side_options, namespace), namespace)
+        place = _place(topic, schema_id)
+        inferred = _columns_of(found, place, format, _infer_options(given, side_options, namespace), namespace)
+        if namespace is Namespace.KEY and len(inferred) > 1:
+            message = (
+                f"The key schema for {place} contains multiple columns, which is not supported by "
+                f"ksqlDB at this time.\nSchema:{found.text}"
+            )
+            raise SqlStatementError(message)
+        if side_options.schema_full_name is None:
+            _check_definitions(format_named(format).names_in(found, side_options), namespace)
         result = (*inferred, *result) if namespace is Namespace.KEY else (*result, *inferred)
     return result
 
 
-def _check_kind(found: Schema, topic: str, namespace: Namespace, format: str) -> None:
-    """Raises if the registered schema is one of another format."""
-    expected = _KINDS.get(format, format)
-    if found.kind == expected:
-        return
+def _columns_of(
+    found: Schema, place: str, format: str, options: FormatOptions, namespace: Namespace
+) -> tuple[Column, ...]:
+    """Returns the columns of a registered schema; raises if it is one of another format, or describes no columns."""
     side = _SIDES[namespace]
-    message = (
-        f"{side.capitalize()} schema is not in the expected format. "
-        f"You may want to set {side.upper()}_FORMAT to '{found.kind}'.\n"
-        f"topic: {topic}\nexpected format: {expected}\nactual format: {found.kind}"
-    )
-    raise SqlStatementError(message)
+    expected = _KINDS.get(format, format)
+    if found.kind != expected:
+        message = (
+            f"{side.capitalize()} schema is not in the expected format. "
+            f"You may want to set {side.upper()}_FORMAT to '{found.kind}'.\n"
+            f"{place}\nexpected format: {expected}\n"
+            f"actual format from Schema Registry: {found.kind}"
+        )
+        raise SqlStatementError(message)
+    try:
+        return format_named(format).infer(found, options, namespace)
+    except SqlStatementError as error:
+        message = (
+            f"Unable to verify if the {side} schema for {place} is compatible with ksqlDB.\n"
+            f"Reason: {error.message}\nSchema:{found.text}"
+        )
+        raise SqlStatementError(message) from error
+
+
+def _check_definitions(names: tuple[str, ...], namespace: Namespace) -> None:
+    """Raises if a registered schema defines several things, and the statement does not say which is meant."""
+    if len(names) > 1:
+        side = _SIDES[namespace]
+        listed = "\n".join(f"- {name}" for name in names)
+        message = (
+            f"{side.capitalize()} schema has multiple schema definitions. \n\n{listed}\n\n"
+            f"Please specify a schema full name in the WITH clause using {side.upper()}_SCHEMA_FULL_NAME"
+        )
+        raise SqlStatementError(message)
+
+
+def _place(topic: str | None, schema_id: int | None) -> str:
+    """Returns where a schema is, for messages."""
+    parts = (f"topic: {topic}" if topic else "", "" if schema_id is None else f"schema id: {schema_id}")
+    return ", ".join(filter(None, parts))
 
 
 def _infer_options(given: WithProperties, options: FormatOptions, namespace: Namespace) -> FormatOptions:
@@ -108,7 +146,7 @@ def _check_schema_id(namespace: Namespace, format: str, declared: tuple[Column, 
 
 
 def _registered(
-    topic: str,
+    topic: str | None,
     namespace: Namespace,
     format: str,
     options: FormatOptions,
@@ -122,24 +160,27 @@ def _registered(
         )
         raise SqlStatementError(message)
     side = _SIDES[namespace]
-    subject = subject_of(topic, is_key=namespace is Namespace.KEY)
+    where = f"on topic '{topic}'" if topic else f"on schema id '{schema_id}'"
+    message = f"Schema for message {side}s {where} does not exist in the Schema Registry.\n"
+    subject = subject_of(topic or "", is_key=namespace is Namespace.KEY)
+    if topic:
+        message += f"Subject: {subject}\n"
     if schema_id is not None:
         try:
             return options.registry.schema(schema_id)
         except Exception as error:
             # The client's own errors: not found, not reachable.
-            message = (
-                f"Schema for message {side}s on topic '{topic}' does not exist in the Schema Registry.\n"
-                f"Subject: {subject}, schema id: {schema_id}: {error}"
-            )
+            message += f"Schema Id: {schema_id}\nPossible causes include:\n- {error}"
             raise SqlStatementError(message) from error
     found = choice.schema(subject, options.registry)
     if found is None:
-        message = (
-            f"Schema for message {side}s on topic '{topic}' does not exist in the Schema Registry.\n"
-            f"Subject: {subject}\n"
-            "Possible causes: the topic does not exist, its messages are not written with a registered schema, or the "
-            "registry cannot be read with these credentials; list the columns in the statement to do without"
+        message += (
+            "Possible causes include:\n"
+            "- The topic itself does not exist\n\t-> Use SHOW TOPICS; to check\n"
+            "- Messages on the topic are not serialized using a format Schema Registry supports\n"
+            f"\t-> Use PRINT '{topic}' FROM BEGINNING; to verify\n"
+            "- The registry cannot be read with these credentials\n"
+            "\t-> List the columns in the statement to do without"
         )
         raise SqlStatementError(message)
     return found
@@ -165,8 +206,11 @@ def check_columns(declared: tuple[Column, ...], registered: tuple[Column, ...], 
         raise SqlStatementError(message)
 
 
-def check_sink_schemas(sink: SourceDefinition) -> None:
-    """Raises if a sink is to be written with registered schemas that do not begin with its columns."""
+def check_sink_schemas(sink: SourceDefinition, topic: str | None) -> None:
+    """Raises if a sink is to be written with registered schemas that do not begin with its columns.
+
+    ``topic`` is the one that the statement names, if it names one.
+    """
     sides = (
         (Namespace.KEY, sink.schema.key, sink.key_format, sink.key_options),
         (Namespace.VALUE, sink.schema.value, sink.value_format, sink.value_options),
@@ -178,8 +222,9 @@ def check_sink_schemas(sink: SourceDefinition) -> None:
             side = _SIDES[namespace].upper()
             message = f"{side}_SCHEMA_ID is provided but format {format} doesn't support registering in Schema Registry"
             raise SqlStatementError(message)
-        found = _registered(sink.topic, namespace, format, options, options.schema_id, SchemaChoice())
-        check_columns(columns, format_named(format).infer(found, options, namespace), namespace)
+        found = _registered(topic, namespace, format, options, options.schema_id, SchemaChoice())
+        place = _place(topic, options.schema_id)
+        check_columns(columns, _columns_of(found, place, format, options, namespace), namespace)
 
 
 def check_registry(source: SourceDefinition, registry: SchemaRegistry | None) -> None:
@@ -194,6 +239,51 @@ def check_registry(source: SourceDefinition, registry: SchemaRegistry | None) ->
                 "registry; 'headrace registry start' starts one for development"
             )
             raise SqlStatementError(message)
+
+
+def check_key_schema(source: SourceDefinition) -> None:
+    """Raises if the keys of inserted rows would be written with another schema than the registered one.
+
+    Keys that are equal would then have other bytes, and lie in other partitions.
+    """
+    options, columns = source.key_options, source.schema.key
+    if options.registry is None or options.schema_id is not None or not columns:
+        return
+    if source.key_format == "PROTOBUF" and options.schema_full_name is not None:
+        # It is one of several messages in the schema that is registered.
+        return
+    made = format_named(source.key_format).schema_of(columns, options, Namespace.KEY)
+    found = None if made is None else options.registry.latest(subject_of(source.topic, is_key=True))
+    if made is None or found is None or _same_schema(found.schema, made):
+        return
+    message = (
+        f"Cannot INSERT VALUES into data source `{source.name}`. ksqlDB generated schema would overwrite existing key "
+        f"schema.\n\tExisting Schema: {found.schema.text}\n\tksqlDB Generated: {made.text}"
+    )
+    raise SqlStatementError(message)
+
+
+def _same_schema(one: Schema, other: Schema) -> bool:
+    if one.kind != other.kind:
+        return False
+    if one.kind == "PROTOBUF":
+        return one.text.split() == other.text.split()
+    return bool(_without_metadata(json.loads(one.text)) == _without_metadata(json.loads(other.text)))
+
+
+# Any: parsed JSON.
+def _without_metadata(schema: Any) -> Any:
+    """Returns a schema without what Connect and people note in it: it does not change how keys are written."""
+    if isinstance(schema, list):
+        return [_without_metadata(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {
+        name: _without_metadata(part)
+        for name, part in schema.items()
+        if not name.startswith("connect.") and name not in ("doc", "default")
+    }
+    return parts["type"] if list(parts) == ["type"] else parts
 
 
 def register_schemas(source: SourceDefinition, registry: SchemaRegistry | None) -> None:

@@ -54,15 +54,15 @@ def _column(element: ColumnDefinition, types: Mapping[str, SqlType]) -> Column:
 
 def check_names(columns: tuple[Column, ...]) -> None:
     """Raises if a name is reserved, or two columns have the same one."""
-    seen: set[str] = set()
-    for column in columns:
-        if column.name in RESERVED_COLUMNS:
-            message = f"'{column.name}' is a reserved column name. You cannot use it as a name for a column."
-            raise SqlStatementError(message)
-        if column.name in seen:
-            message = f"Duplicate column names: {column.name}"
-            raise SqlParseError(message)
-        seen.add(column.name)
+    names = [column.name for column in columns]
+    repeated = [f"`{name}`" for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        message = f"Failed to prepare statement: Duplicate column names: {', '.join(repeated)}"
+        raise SqlParseError(message)
+    reserved = next((name for name in names if name in RESERVED_COLUMNS), None)
+    if reserved is not None:
+        message = f"'{reserved}' is a reserved column name. You cannot use it as a name for a column."
+        raise SqlStatementError(message)
 
 
 def _check_headers(columns: tuple[Column, ...]) -> None:
@@ -113,8 +113,16 @@ def define_source(
     key_format, value_format = formats
     schema = Schema(columns)
     check_format_properties(given, key_format if schema.key or _key_given(given) else "NONE", value_format)
+    if not columns:
+        message = "No columns supplied."
+        raise SqlStatementError(message)
     if statement.kind == "TABLE" and not schema.key:
         message = "Tables require a PRIMARY KEY. Please define the PRIMARY KEY."
+        if given.value_schema_id is not None:
+            message += (
+                "\nUse a partial schema to define the primary key and still load the value columns from the Schema "
+                f"Registry, for example:\n\tCREATE TABLE {statement.name} (ID INT PRIMARY KEY) WITH (...);"
+            )
         raise SqlStatementError(message)
     if given.ttl is not None and statement.kind == "STREAM":
         problem = "the rows of a stream do not expire: set it for a table, or RETENTION_MS for the topic"
@@ -122,15 +130,15 @@ def define_source(
     if given.ttl is not None and statement.is_source:
         problem = "a SOURCE table has what its topic has: make a table with a TTL of it by CREATE TABLE ... AS SELECT"
         raise given.refused_ttl(problem)
-    if not columns:
-        message = "No columns supplied."
-        raise SqlStatementError(message)
     key_options, value_options = options
     key_options = with_key_name(key_options, key_format, statement.name)
     value_options = replace(value_options, wrapped=wrapping(given, value_format, len(schema.value), settings))
     check_formats(schema, key_format, value_format, key_options, value_options)
     assert given.kafka_topic is not None  # source_properties requires it
     window = None if given.window_type is None else WindowDefinition(given.window_type, given.window_size)
+    if window is not None and not schema.key:
+        message = "Windowed sources require a key column."
+        raise SqlStatementError(message)
     return SourceDefinition(
         kind=statement.kind,
         name=statement.name,

@@ -14,7 +14,7 @@ from headrace.sql.catalog.source_definitions import check_names, chosen_formats,
 from headrace.sql.catalog.topic_directory import TopicDirectory
 from headrace.sql.catalog.with_properties import WithProperties, source_properties
 from headrace.sql.errors import SqlStatementError
-from headrace.sql.syntax.statements import AlterSource, CreateSource, DropSource
+from headrace.sql.syntax.statements import AlterSource, CreateSource, DropSource, InsertInto
 from headrace.sql.syntax.type_grammar import resolve_type
 from headrace.sql.types.schema import Column, Schema
 
@@ -140,6 +140,7 @@ def alter_source(statement: AlterSource, catalog: Catalog) -> tuple[Catalog, str
             message = f"Cannot add column `{added.name}` to schema. A column with the same name already exists."
             raise SqlStatementError(message)
         columns.append(Column(added.name, resolve_type(added.type, catalog.types)))
+    check_names(tuple(columns))
     schema = Schema(tuple(columns))
     value_options = source.value_options if len(schema.value) == 1 else replace(source.value_options, wrapped=True)
     check_formats(schema, source.key_format, source.value_format, source.key_options, value_options)
@@ -163,18 +164,32 @@ def drop_source(statement: DropSource, catalog: Catalog, topics: TopicDirectory)
         raise SqlStatementError(message)
     if statement.delete_topic:
         check_writable(source.topic)
-    readers = catalog.readers(source.name)
-    writers = tuple(query for query in catalog.writers(source.name) if query != source.created_by)
-    if readers or writers:
-        message = (
-            f"Cannot drop {source.name}.\n"
-            f"The following queries read from this source: [{', '.join(readers)}].\n"
-            f"The following queries write into this source: [{', '.join(writers)}].\n"
-            f"You need to terminate them before dropping {source.name}."
-        )
-        raise SqlStatementError(message)
+    _check_unused(source, catalog)
     if source.created_by is not None:
         catalog = catalog.without_query(source.created_by)
     if statement.delete_topic:
         topics.delete(source.topic)
     return catalog.without_source(source.name), f"Source `{source.name}` (topic: {source.topic}) was dropped."
+
+
+def _check_unused(source: SourceDefinition, catalog: Catalog) -> None:
+    """Raises if a query reads the source, or writes to it, that does not end with it."""
+    readers = [catalog.queries[query] for query in catalog.readers(source.name)]
+    inserting = sorted(query.id for query in readers if isinstance(query.statement, InsertInto))
+    writers = sorted(query for query in catalog.writers(source.name) if query != source.created_by)
+    if inserting or writers:
+        message = (
+            f"Cannot drop {source.name}.\n"
+            f"The following queries read from this source: [{', '.join(inserting)}].\n"
+            f"The following queries write into this source: [{', '.join(writers)}].\n"
+            f"You need to terminate them before dropping {source.name}."
+        )
+        raise SqlStatementError(message)
+    if readers:
+        message = (
+            f"Cannot drop {source.name}.\n"
+            f"The following streams and/or tables read from this source: "
+            f"[{', '.join(sorted(query.sink for query in readers))}].\n"
+            f"You need to drop them before dropping {source.name}."
+        )
+        raise SqlStatementError(message)

@@ -157,7 +157,14 @@ def insert_properties(properties: Properties) -> WithProperties:
 
 
 def _read(properties: Properties, names: set[str]) -> WithProperties:
-    strange = [name for name, _ in properties if name not in names]
+    given = [name for name, _ in properties]
+    if "VALUE_AVRO_SCHEMA_FULL_NAME" in given and "VALUE_SCHEMA_FULL_NAME" in given:
+        message = (
+            "Cannot supply both 'VALUE_AVRO_SCHEMA_FULL_NAME' and 'VALUE_SCHEMA_FULL_NAME' properties. "
+            "Please only set 'VALUE_SCHEMA_FULL_NAME'."
+        )
+        raise _unprepared(message)
+    strange = [name for name in given if name not in names]
     if strange:
         hint = did_you_mean(strange[0], names)
         message = f"Invalid config variable(s) in the WITH clause: {','.join(strange)}{hint}"
@@ -165,7 +172,7 @@ def _read(properties: Properties, names: set[str]) -> WithProperties:
     values: dict[str, object] = {}
     for name, literal in properties:
         if name in _TEXTS:
-            values[_TEXTS[name]] = _text(name, literal)
+            values[_TEXTS[name]] = _filled(name, literal) if name == "KAFKA_TOPIC" else _text(name, literal)
         elif name in _NUMBERS:
             values[_NUMBERS[name]] = (_size if name in _SIZES else _number)(name, literal)
         elif name == "WRAP_SINGLE_VALUE":
@@ -178,9 +185,8 @@ def _read(properties: Properties, names: set[str]) -> WithProperties:
             values["ttl_clock"] = _clock(name, literal)
             if not any(other == "TTL" for other, _ in properties):
                 raise _invalid(name, "it says which clock 'TTL' goes by: set 'TTL', too, or leave it out", literal)
-    for name in ("timestamp",):
-        if isinstance(values.get(name), str):
-            values[name] = _folded(str(values[name]))
+    if "timestamp" in values:
+        values["timestamp"] = _folded(str(values["timestamp"]))
     if isinstance(values.get("window_type"), str):
         values["window_type"] = _window_type(str(values["window_type"]))
     return WithProperties(**values)  # type: ignore[arg-type]  # each value was read as the type of its field
@@ -188,6 +194,10 @@ def _read(properties: Properties, names: set[str]) -> WithProperties:
 
 def _invalid(name: str, problem: str, literal: Literal) -> SqlParseError:
     return _unprepared(f"Configuration {name} is invalid: {problem}", position=literal.position)
+
+
+def _wrong_value(name: str, value: object, problem: str, literal: Literal) -> SqlParseError:
+    return _unprepared(f"Invalid value {value} for property {name}: {problem}", position=literal.position)
 
 
 def _unprepared(message: str, *, position: Position | None = None) -> SqlParseError:
@@ -198,8 +208,15 @@ def _unprepared(message: str, *, position: Position | None = None) -> SqlParseEr
 def _text(name: str, literal: Literal) -> str:
     if literal.value is None or isinstance(literal.value, bool):
         shown = "null" if literal.value is None else str(literal.value).lower()
-        raise _invalid(name, f"Invalid value {shown} for configuration {name}: Expected value to be a string", literal)
+        raise _wrong_value(name, shown, "Expected value to be a string", literal)
     return str(literal.value)
+
+
+def _filled(name: str, literal: Literal) -> str:
+    value = _text(name, literal)
+    if not value:
+        raise _wrong_value(name, value, "String must be non-empty", literal)
+    return value
 
 
 def _number(name: str, literal: Literal) -> int:
@@ -207,14 +224,14 @@ def _number(name: str, literal: Literal) -> int:
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise _invalid(name, f"Invalid value {value} for configuration {name}: Not a number of type INT", literal)
+        raise _wrong_value(name, value, "Not a number of type INT", literal)
     return value
 
 
 def _size(name: str, literal: Literal) -> int:
     value = _number(name, literal)
     if value < 1:
-        raise _invalid(name, f"Invalid value {value} for configuration {name}: Value must be at least 1", literal)
+        raise _wrong_value(name, value, "Value must be at least 1", literal)
     return value
 
 
@@ -224,8 +241,7 @@ def _flag(name: str, literal: Literal) -> bool:
         return value
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
-    problem = f"Invalid value {value} for configuration {name}: Expected value to be either true or false"
-    raise _invalid(name, problem, literal)
+    raise _wrong_value(name, value, "Expected value to be either true or false", literal)
 
 
 def _duration(name: str, literal: Literal) -> timedelta:

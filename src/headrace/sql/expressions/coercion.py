@@ -31,14 +31,12 @@ from headrace.sql.types import (
     SqlType,
     StructField,
 )
-from headrace.sql.types.conversions import boolean_of
+from headrace.sql.types.conversions import READ_FROM_TEXT, boolean_of
 from headrace.sql.types.java_arithmetic import fitted, widest
-from headrace.sql.types.times import parse_date, parse_time, parse_timestamp
 from headrace.sql.types.type_names import type_text
 
 NUMERIC = (SqlBaseType.INTEGER, SqlBaseType.BIGINT, SqlBaseType.DECIMAL, SqlBaseType.DOUBLE)
 _MOST_DIGITS = 300
-_TIMES = {SqlBaseType.DATE: parse_date, SqlBaseType.TIME: parse_time, SqlBaseType.TIMESTAMP: parse_timestamp}
 
 
 class _Mismatch(Exception):
@@ -81,6 +79,9 @@ def _common(
         return widest(target, found)
     if isinstance(node, Literal):
         return _common_with_literal(target, node.value)
+    for one, other in ((target, found), (found, target)):
+        if one.base in READ_FROM_TEXT and other.base is SqlBaseType.STRING:
+            return one
     if isinstance(target, SqlArray) and isinstance(found, SqlArray):
         return _common_array(analyser, target, node, found)
     if isinstance(target, SqlMap) and isinstance(found, SqlMap):
@@ -98,15 +99,19 @@ def _common_with_literal(target: SqlType, value: object) -> SqlType:
             if boolean_of(value) is None:
                 raise ValueError(_invalid(target, value))
             return target
-        if target.base in _TIMES:
-            try:
-                _TIMES[target.base](value)
-            except ValueError:
-                raise ValueError(_invalid(target, value)) from None
+        if target.base in READ_FROM_TEXT:
+            _read_text(value, target)
             return target
     elif target.base is SqlBaseType.STRING:
         return target
     raise _Mismatch
+
+
+def _read_text(text: str, target: SqlType) -> object:
+    try:
+        return READ_FROM_TEXT[target.base](text)
+    except ValueError:
+        raise ValueError(_invalid(target, text)) from None
 
 
 def _invalid(target: SqlType, value: str) -> str:
@@ -166,7 +171,10 @@ def _coerced(analyser: Analyser, node: Expression, expression: TypedExpression, 
     if expression.type is None or expression.type == target:
         return expression if expression.type is not None else convert(analyser, expression, target)
     if isinstance(node, Literal) and isinstance(node.value, str) and target.base is not SqlBaseType.STRING:
-        return literal(_value_in(node.value, target), target)
+        try:
+            return literal(_value_in(node.value, target), target)
+        except ValueError as error:
+            raise SqlStatementError(str(error), position=node.position) from None
     if isinstance(node, MakeArray) and isinstance(target, SqlArray):
         items = [_coerced(analyser, part, analyser.visit(part), target.item) for part in node.items]
         code = f"[{', '.join(item.code for item in items)}]"
@@ -198,8 +206,8 @@ def _coerced(analyser: Analyser, node: Expression, expression: TypedExpression, 
 def _value_in(text: str, target: SqlType) -> object:
     if target.base is SqlBaseType.BOOLEAN:
         return boolean_of(text)
-    if target.base in _TIMES:
-        return _TIMES[target.base](text)
+    if target.base in READ_FROM_TEXT:
+        return _read_text(text, target)
     number = _number_in(text, target)[0]
     if isinstance(target, SqlDecimal):
         return fitted(Decimal(number), target.precision, target.scale)

@@ -15,8 +15,7 @@ from headrace.sql.functions.resolution import NUMBERS
 from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression
 from headrace.sql.types import STRING, SqlArray, SqlBaseType, SqlDecimal, SqlMap, SqlStruct, SqlType
-from headrace.sql.types.conversions import converter
-from headrace.sql.types.java_arithmetic import plain
+from headrace.sql.types.conversions import READ_FROM_TEXT, TextOf, converter
 
 TIMEOUT_MS = "ksql.functions.python.timeout.ms"
 """The setting of how long a function may take where a statement waits for its one value."""
@@ -86,7 +85,7 @@ def constant(
         raise SqlStatementError(message, position=node.position) from error
     if value is None or found is None:
         return None
-    expected = f"Expected type {target} for field `{column}` but got {found.base.value}({_value_text(value)})"
+    expected = f"Expected type {target} for field `{column}` but got {found.base.value}({TextOf(found)(value)})"
     try:
         if fits_constant(found, target, value):
             convert = converter(found, target)
@@ -104,7 +103,7 @@ def fits_constant(found: SqlType, target: SqlType, value: Any) -> bool:
     if found.base in NUMBERS and target.base in NUMBERS:
         return NUMBERS.index(found.base) <= NUMBERS.index(target.base) and _digits_fit(found, target)
     if found == STRING:
-        return target.base in _TIME_FORMATS
+        return target.base in READ_FROM_TEXT
     if isinstance(found, SqlArray) and isinstance(target, SqlArray):
         return all(one is None or fits_constant(found.item, target.item, one) for one in value)
     if isinstance(found, SqlMap) and isinstance(target, SqlMap):
@@ -125,9 +124,3 @@ def _digits_fit(found: SqlType, target: SqlType) -> bool:
     if isinstance(found, SqlDecimal) and isinstance(target, SqlDecimal):
         return found.scale <= target.scale and found.precision - found.scale <= target.precision - target.scale
     return True
-
-
-def _value_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return plain(value) if hasattr(value, "as_tuple") else str(value)

@@ -11,6 +11,21 @@ from headrace.sql.types.schema import Column
 
 Make = Callable[[Any], Any]
 
+_CONNECT_NAMES = {
+    "boolean": "BOOLEAN",
+    "int": "INT32",
+    "long": "INT64",
+    "float": "FLOAT32",
+    "double": "FLOAT64",
+    "string": "STRING",
+    "enum": "STRING",
+    "bytes": "BYTES",
+    "fixed": "BYTES",
+    "array": "ARRAY",
+    "map": "MAP",
+}
+"""What Connect, whose errors ksqlDB passes on, calls the types of Avro; all others are STRUCT."""
+
 
 def value_maker(type: SqlType | tuple[Column, ...], schema: Any) -> Make:
     """Returns the function that makes what fastavro writes of a value, or of the row of some columns.
@@ -47,6 +62,7 @@ def _record(parts: list[tuple[str, Any, SqlType]], schema: Any) -> Make:
     exact = {name: (place, type) for name, place, type in parts}
     upper = {name.upper(): (place, type) for name, place, type in parts}
     makers: list[tuple[str, Any, Make | None, Any]] = []
+    required = {field["name"]: field["type"] for field in record["fields"] if not _is_nullable(field["type"])}
     for field in record["fields"]:
         name, default = field["name"], field.get("default")
         found = exact.get(name) or upper.get(name.upper())
@@ -58,6 +74,8 @@ def _record(parts: list[tuple[str, Any, SqlType]], schema: Any) -> Make:
         for name, place, maker, default in makers:
             value = None if maker is None else values[place]
             made[name] = default if value is None or maker is None else maker(value)
+            if made[name] is None and name in required:
+                raise _null_in(name, required[name], has_column=maker is not None)
         return made
 
     return make
@@ -89,6 +107,22 @@ def _entries(make: Make) -> Make:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _is_nullable(schema: Any) -> bool:
+    return schema == "null" or (isinstance(schema, list) and "null" in schema)
+
+
+def _null_in(name: str, schema: Any, *, has_column: bool) -> ValueError:
+    """Returns the error for a field without a value, which the schema demands."""
+    if not has_column:
+        return ValueError(
+            f"Missing default value for required Avro field: [{name}]. "
+            "This field appears in Avro schema in Schema Registry"
+        )
+    kind = schema["type"] if isinstance(schema, dict) else schema
+    connect_name = _CONNECT_NAMES.get(kind, "STRUCT") if isinstance(kind, str) else "STRUCT"
+    return ValueError(f'Invalid value: null used for required field: "{name}", schema type: {connect_name}')
 
 
 def _not_null(schema: Any) -> Any:

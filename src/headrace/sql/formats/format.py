@@ -128,6 +128,10 @@ class Format:
         message = f"{self.name} does not keep schemas in the registry"
         raise SqlStatementError(message)
 
+    def names_in(self, schema: Schema, options: FormatOptions) -> tuple[str, ...]:
+        """Returns the names of what a registered schema defines, if it can be several things; else nothing."""
+        return ()
+
     def schema_of(self, columns: tuple[Column, ...], options: FormatOptions, namespace: Namespace) -> Schema | None:
         """Returns the schema that is registered for these columns; None if the format has none."""
         return None

@@ -24,7 +24,7 @@ class JsonSchemaFormat(Format):
     wraps_singles: ClassVar[bool] = True
     unwraps_singles: ClassVar[bool] = True
     infers_schemas: ClassVar[bool] = True
-    properties: ClassVar[tuple[str, ...]] = ("schemaId",)
+    properties: ClassVar[tuple[str, ...]] = ("fullSchemaName", "schemaId")
 
     def check(self, columns: tuple[Column, ...], options: FormatOptions | None = None) -> None:
         check_map_keys(columns, "JSON only supports MAP types with STRING keys")

@@ -94,6 +94,8 @@ class Compiled:
     pool: Any
     messages: tuple[str, ...]
     """Full names of the messages that the schema itself defines at its top, in their order."""
+    enumerations: tuple[str, ...]
+    """Full names of the enumerations that it defines there."""
     parameters: dict[tuple[str, str], dict[str, str]]
 
     def message(self, name: str | None) -> Descriptor:
@@ -122,9 +124,10 @@ def compiled(schema: Schema, registry: SchemaRegistry | None) -> Compiled:
     parameters: dict[tuple[str, str], dict[str, str]] = {}
     file = _parse_file(schema.text, "schema.proto")
     _add(pool, file, schema, registry, parameters)
-    package = file.descriptor.package
-    names = (message.name for message in file.descriptor.message_type)
-    return Compiled(pool, tuple(f"{package}.{name}" if package else name for name in names), parameters)
+    prefix = f"{file.descriptor.package}." if file.descriptor.package else ""
+    messages = tuple(prefix + message.name for message in file.descriptor.message_type)
+    enumerations = tuple(prefix + enumeration.name for enumeration in file.descriptor.enum_type)
+    return Compiled(pool, messages, enumerations, parameters)
 
 
 def _add(

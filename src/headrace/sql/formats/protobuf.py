@@ -68,6 +68,12 @@ class ProtobufFormat(Format):
             made = compiled(schema, options.registry)
             return columns_of(made, options.schema_full_name, namespace, keep_case=options.schema_id is not None)
 
+    def names_in(self, schema: Schema, options: FormatOptions) -> tuple[str, ...]:
+        from headrace.sql.formats.proto_columns import compiled
+
+        made = compiled(schema, options.registry)
+        return (*made.messages, *made.enumerations)
+
     def schema_of(self, columns: tuple[Column, ...], options: FormatOptions, namespace: Namespace) -> Schema | None:
         text = schema_text(columns, options.schema_full_name, options.nullable_representation)
         return Schema(text, "PROTOBUF")

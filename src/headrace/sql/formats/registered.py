@@ -66,6 +66,9 @@ def inferred_columns(
             "set 'WRAP_SINGLE_VALUE=false' in the WITH clause properties."
         )
         raise SqlStatementError(message)
+    if not type.fields:
+        message = f"Schema does not include any columns with types that ksqlDB supports.\nschema: {schema.text}"
+        raise SqlStatementError(message)
     return tuple(Column(field.name, field.type, namespace) for field in type.fields)
 
 

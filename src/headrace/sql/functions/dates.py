@@ -175,7 +175,7 @@ FUNCTIONS = (
     ),
     scalar(
         "parse_date",
-        "Returns the date that a text means by a pattern of Java's DateTimeFormatter.",
+        "Returns the date that a text means by a pattern of Java's SimpleDateFormat.",
         CATEGORY,
         [("PARSE_DATE('2 Jan 2021', 'd MMM yyyy')", "CAST('2021-01-02' AS DATE)")],
         overload("(text STRING, pattern STRING) DATE", parse_date),

@@ -7,6 +7,7 @@ import binascii
 import struct
 
 from headrace.sql.functions.definitions import overload, scalar
+from headrace.sql.types.conversions import text_to_bytes
 
 CATEGORY = "Conversion"
 _ORDERS = {"BIG_ENDIAN": ">", "LITTLE_ENDIAN": "<"}
@@ -16,22 +17,21 @@ def bytes_of(text: str, encoding: str) -> bytes:
     """Returns the bytes that a text stands for in an encoding: hex, utf8, ascii or base64."""
     match encoding.lower():
         case "hex":
-            return binascii.unhexlify(_figures(text))
+            return binascii.unhexlify(text)
         case "utf8":
             return text.encode()
         case "ascii":
             return text.encode("ascii", "replace")
         case "base64":
-            # Padding may be left out.
-            return base64.b64decode(text + "=" * (-len(text) % 4))
+            return text_to_bytes(text)
     raise ValueError(_unknown(encoding))
 
 
 def text_of(data: bytes, encoding: str) -> str:
-    """Returns bytes as text in an encoding: hex, utf8, ascii or base64."""
+    """Returns bytes as text in an encoding: hex, with capitals as figures, utf8, ascii or base64."""
     match encoding.lower():
         case "hex":
-            return data.hex()
+            return data.hex().upper()
         case "utf8":
             return data.decode(errors="replace")
         case "ascii":
@@ -45,17 +45,24 @@ def _unknown(encoding: str) -> str:
     return f"Supported input encodings are: hex, utf8, ascii and base64, got '{encoding}'"
 
 
-def _figures(text: str) -> str:
-    if text[:2] in ("0x", "0X"):
-        text = text[2:]
-    elif text[:2] in ("x'", "X'") and text.endswith("'"):
-        text = text[2:-1]
-    return text if len(text) % 2 == 0 else "0" + text
-
-
 def encoded(text: str, source: str, target: str) -> str:
-    """Returns a text of one encoding in another."""
-    return text_of(bytes_of(text, source), target)
+    """Returns a text of one encoding in another; hex may be read as 0xAB or X'AB', and is written in small letters."""
+    source, target = source.lower(), target.lower()
+    if source == target:
+        message = f"ENCODE needs two encodings that differ, got '{source}' twice"
+        raise ValueError(message)
+    if source == "base64":
+        # What is no figure of it is left out.
+        data = base64.b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4))
+    else:
+        data = bytes_of(_figures(text) if source == "hex" else text, source)
+    return data.hex() if target == "hex" else text_of(data, target)
+
+
+def _figures(text: str) -> str:
+    if text.startswith("0x"):
+        return text[2:] if len(text) % 2 == 0 else "0" + text[2:]
+    return text[2:-1] if text[:2] in ("x'", "X'") and text.endswith("'") else text
 
 
 def _unpacked(data: bytes, size: int, form: str, order: str) -> int | float:

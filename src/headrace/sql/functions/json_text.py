@@ -18,8 +18,7 @@ from headrace.sql.types.java_arithmetic import double_text, plain
 from headrace.sql.types.times import date_text, time_text, timestamp_text
 
 CATEGORY = "JSON"
-# Numbers keep the digits they are written with.
-_DECODER = json.JSONDecoder(parse_float=Decimal)
+_BLANKS = " \t\r\n"
 _write_text = json.JSONEncoder(ensure_ascii=False).encode
 _STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<index>-?\d+)\]|\[(?P<quote>['\"])(?P<quoted>.*?)(?P=quote)\]")
 _PLAIN_TEXTS: dict[SqlBaseType, Callable[[Any], str]] = {
@@ -38,21 +37,40 @@ _QUOTED_TEXTS: dict[SqlBaseType, Callable[[Any], str]] = {
 }
 
 
+def _no_constant(name: str) -> Any:
+    message = f"JSON has no {name}"
+    raise ValueError(message)
+
+
+# Numbers keep the digits they are written with.
+_DECODER = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_constant)
+
+
 def parsed(text: str) -> Any:
-    """Returns the value of a JSON text; raises ``ValueError`` if it is none."""
-    return _DECODER.decode(text)
+    """Returns the first JSON value of a text; raises ``ValueError`` if there is none.
+
+    What follows it is not looked at, as in ksqlDB; only behind a number there has to be a blank.
+    """
+    begun = text.lstrip(_BLANKS)
+    value, end = _DECODER.raw_decode(begun)
+    if begun[end : end + 1] not in ("", *_BLANKS) and not begun.startswith(("{", "[", '"')):
+        message = f"Unexpected character '{begun[end]}' behind {begun[:end]}"
+        raise ValueError(message)
+    return value
 
 
-def written(value: Any) -> str:
+def written(value: Any, number: Callable[[Decimal], str] = str) -> str:
     """Returns a value as JSON without blanks, numbers with the digits they were read with."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(key)}:{written(one)}" for key, one in value.items()) + "}"
+        return "{" + ",".join(f"{_quoted(key)}:{written(one, number)}" for key, one in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ",".join(map(written, value)) + "]"
+        return "[" + ",".join(written(one, number) for one in value) + "]"
     if isinstance(value, str):
         return _quoted(value)
     if value is None:
         return "null"
+    if isinstance(value, Decimal):
+        return number(value)
     return boolean_text(value) if isinstance(value, bool) else str(value)
 
 
@@ -79,9 +97,8 @@ def steps_of(path: str) -> tuple[str | int, ...]:
 
 
 def extracted(text: str, path: str) -> str | None:
-    """Returns the part of a JSON text at a path, NULL if there is none."""
-    # What follows the first JSON value of the text is not looked at.
-    value = _DECODER.raw_decode(text.lstrip())[0]
+    """Returns the part of a JSON text at a path, NULL if there is none; a null of JSON is the text null."""
+    value = parsed(text)
     for step in steps_of(path):
         if isinstance(step, str):
             if not isinstance(value, dict) or step not in value:
@@ -91,8 +108,6 @@ def extracted(text: str, path: str) -> str | None:
             if not isinstance(value, list) or not 0 <= step < len(value):
                 return None
             value = value[step]
-    if value is None:
-        return None
     return value if isinstance(value, str) else written(value)
 
 
@@ -106,10 +121,10 @@ def is_json(text: str | None) -> bool:
         return False
 
 
-def array_contains(text: str | None, value: Any) -> bool:
-    """Whether a JSON array has an item of the same kind and value."""
+def array_contains(text: str | None, value: Any) -> bool | None:
+    """Whether a JSON array has an item of the same kind and value; NULL if there is no text."""
     if text is None:
-        return False
+        return None
     try:
         array = parsed(text)
     except ValueError:
@@ -124,6 +139,9 @@ def _same(item: Any, value: Any) -> bool:
         return isinstance(item, Decimal) and float(item) == value
     if isinstance(value, int):
         return isinstance(item, int) and item == value
+    if isinstance(value, Decimal):
+        # As in ksqlDB, which reads numbers with a point as DOUBLE here.
+        return False
     return bool(item == value) if item is not None and value is not None else item is value
 
 
@@ -142,11 +160,11 @@ def concatenated(*texts: str | None) -> str | None:
         result: dict[str, Any] = {}
         for value in values:
             result.update(value)
-        return written(result)
+        return written(result, plain)
     items: list[Any] = []
     for value in values:
         items += value if isinstance(value, list) else [value]
-    return written(items)
+    return written(values[0] if len(values) == 1 else items, plain)
 
 
 def items(text: str) -> list[str] | None:
@@ -162,9 +180,11 @@ def keys(text: str) -> list[str] | None:
 
 
 def records(text: str) -> dict[str, str] | None:
-    """Returns the entries of a JSON object, each value as JSON, NULL for anything else."""
+    """Returns the entries of a JSON object, texts as they are and other values as JSON, NULL for anything else."""
     value = parsed(text)
-    return {key: written(one) for key, one in value.items()} if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return {key: one if isinstance(one, str) else written(one) for key, one in value.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +268,9 @@ FUNCTIONS = (
     ),
     scalar(
         "json_records",
-        "Returns the entries of a JSON object, each value as JSON.",
+        "Returns the entries of a JSON object, texts as they are and other values as JSON.",
         CATEGORY,
-        [("""JSON_RECORDS('{"a": 1}')""", "MAP('a' := '1')")],
+        [("""JSON_RECORDS('{"a": 1, "b": "x"}')""", "MAP('a' := '1', 'b' := 'x')")],
         overload("(object STRING) MAP<STRING, STRING>", records),
     ),
     scalar(

@@ -12,7 +12,7 @@ from headrace.sql.functions.definitions import CallSite, overload, scalar
 from headrace.sql.functions.sizes import MOST_CHARACTERS, check_size
 
 CATEGORY = "String"
-_CODE = re.compile(r"(?:\\u[0-9a-fA-F]{4}){1,2}")
+_CODE = re.compile(r"\\u([0-9a-fA-F]{4})")
 # What Java's trim removes: the space and everything in front of it.
 _BLANKS = "".join(map(chr, range(33)))
 
@@ -38,11 +38,11 @@ def character(code: int) -> str | None:
 
 
 def character_of_escape(text: str) -> str | None:
-    r"""Returns the character of an escape such as ``\u0041``, NULL for any other text."""
-    if _CODE.fullmatch(text) is None:
+    r"""Returns the text with each escape such as ``\u0041`` as its character, NULL if it does not begin with one."""
+    if _CODE.match(text) is None:
         return None
-    units = b"".join(bytes.fromhex(unit) for unit in text.split("\\u")[1:])
-    return units.decode("utf-16-be")
+    units = _CODE.sub(lambda found: chr(int(found[1], 16)), text)
+    return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
 
 
 def concatenated(*texts: str | None) -> str:
@@ -57,7 +57,9 @@ def concatenated_bytes(*parts: bytes | None) -> bytes:
 
 def joined(separator: Any, *parts: Any) -> Any:
     """Returns the parts with the separator between them; NULL parts are left out, a NULL separator gives NULL."""
-    return None if separator is None else separator.join(part for part in parts if part is not None)
+    if separator is None or not parts:
+        return None
+    return separator.join(part for part in parts if part is not None)
 
 
 def chosen(index: int | None, *texts: str | None) -> str | None:
@@ -71,19 +73,26 @@ def place_among(text: str | None, *texts: str | None) -> int:
 
 
 def capitalized(text: str) -> str:
-    """Returns the text with the first letter of each word in upper case, all others in lower case."""
-    return "".join(word[:1].upper() + word[1:].lower() for word in re.split(r"(\s+)", text))
+    """Returns the text with the first letter of each word in upper case, all others in lower case.
+
+    As in ksqlDB, blanks in front of the first word are left out.
+    """
+    return "".join(word[:1].upper() + word[1:].lower() for word in re.split(r"(\s+)", text.lstrip()))
 
 
-def place_of(text: str, part: str, position: int = 1, occurrence: int = 1) -> int:
+def place_of(text: str | None, part: str | None, position: int | None = 1, occurrence: int | None = 1) -> int | None:
     """Returns where a part occurs, counted from 1, 0 if it does not.
 
     A negative position searches backwards from that many characters before the end.
     """
-    if occurrence < 1:
+    if position is None or occurrence is None:
+        return None
+    if text is None or part is None:
         return 0
-    if position >= 0:
-        found = max(position - 1, 0) - 1
+    if occurrence < 1 or position == 0 or abs(position) > len(text):
+        return 0
+    if position > 0:
+        found = position - 2
         for _ in range(occurrence):
             found = text.find(part, found + 1)
             if found < 0:
@@ -130,7 +139,7 @@ def split(text: Any, delimiter: Any) -> list[Any]:
 
 def split_to_map(text: str, entry_delimiter: str, key_delimiter: str) -> dict[str, str] | None:
     """Returns the entries of a text as a map; a part without a key delimiter is no entry."""
-    if not entry_delimiter or not key_delimiter:
+    if not entry_delimiter or not key_delimiter or entry_delimiter == key_delimiter:
         return None
     entries = (part.split(key_delimiter) for part in text.split(entry_delimiter))
     return {entry[0]: entry[1] for entry in entries if len(entry) > 1}
@@ -224,9 +233,9 @@ FUNCTIONS = (
         "and the occurrence of that number.",
         CATEGORY,
         [("INSTR('river', 'r', 2)", "5")],
-        overload("(text STRING, part STRING) INT", place_of),
-        overload("(text STRING, part STRING, position INT) INT", place_of),
-        overload("(text STRING, part STRING, position INT, occurrence INT) INT", place_of),
+        overload("(text STRING, part STRING) INT", place_of, strict=False),
+        overload("(text STRING, part STRING, position INT) INT", place_of, strict=False),
+        overload("(text STRING, part STRING, position INT, occurrence INT) INT", place_of, strict=False),
     ),
     scalar(
         "lcase",

@@ -9,7 +9,10 @@ from headrace.sql.functions.definitions import ScalarFunction, overload, scalar
 
 CATEGORY = "Mathematical"
 _NUMBERS = ("INT", "BIGINT", "DOUBLE")
-_RADIUS = {"KM": 6371.0, "MI": 3959.0}
+_RADIUS = {
+    **dict.fromkeys(("mi", "mile", "miles"), 3959.0),
+    **dict.fromkeys(("km", "kilometer", "kilometers", "kilometre", "kilometres"), 6371.0),
+}
 
 
 def _total(function: Callable[[float], float], value: float) -> float:
@@ -142,15 +145,30 @@ def hyperbolic_tangent(value: float) -> float:
     return math.tanh(value)
 
 
-def distance(latitude: float, longitude: float, to_latitude: float, to_longitude: float, unit: str = "KM") -> float:
-    """Returns how far two points on earth are apart, along a great circle."""
-    for degrees_of in (latitude, to_latitude):
-        if abs(degrees_of) > 90:
-            message = f"Valid values for latitude are in the range from -90 to 90, got {degrees_of}"
+def distance(
+    latitude: float | None,
+    longitude: float | None,
+    to_latitude: float | None,
+    to_longitude: float | None,
+    unit: str | None = None,
+) -> float | None:
+    """Returns how far two points on earth are apart, along a great circle: in kilometers unless the unit is miles."""
+    if latitude is None or longitude is None or to_latitude is None or to_longitude is None:
+        return None
+    for name, degrees_of, most in (
+        ("latitude", latitude, 90),
+        ("latitude", to_latitude, 90),
+        ("longitude", longitude, 180),
+        ("longitude", to_longitude, 180),
+    ):
+        if abs(degrees_of) > most:
+            message = (
+                f"valid {name} values for GeoDistance function are in the range of -{most} to {most} decimal degrees"
+            )
             raise ValueError(message)
-    radius = _RADIUS.get(unit.upper()[:2])
+    radius = _RADIUS.get((unit or "").strip().lower() or "km")
     if radius is None:
-        message = f"GeoDistance units must be KM (kilometers) or MI (miles), got {unit}"
+        message = f"GeoDistance function units parameter must be one of {', '.join(_RADIUS)}, got {unit}"
         raise ValueError(message)
     first, second = math.radians(latitude), math.radians(to_latitude)
     square = math.sin(math.radians(to_latitude - latitude) / 2) ** 2
@@ -221,7 +239,7 @@ FUNCTIONS = (
         "Returns the distance of two points on earth, each as latitude and longitude, in KM or MI.",
         "Other",
         [("ROUND(GEO_DISTANCE(0E0, 0E0, 0E0, 1E0), 1)", "1.112E2")],
-        overload("(lat1 DOUBLE, lon1 DOUBLE, lat2 DOUBLE, lon2 DOUBLE, units STRING) DOUBLE", distance),
+        overload("(lat1 DOUBLE, lon1 DOUBLE, lat2 DOUBLE, lon2 DOUBLE, units STRING) DOUBLE", distance, strict=False),
         overload("(lat1 DOUBLE, lon1 DOUBLE, lat2 DOUBLE, lon2 DOUBLE) DOUBLE", distance),
     ),
 )

@@ -11,7 +11,13 @@ from headrace.sql.functions.definitions import overload, scalar
 
 CATEGORY = "URL"
 _URI = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
-_ILLEGAL = re.compile(r"[\s\"<>\\^`{|}]|%(?![0-9A-Fa-f]{2})")
+# An authority of another form, such as one with an underscore, has neither host nor port, as in Java.
+_SERVER = re.compile(
+    r"(\[[0-9A-Fa-f:.]+\]|\d{1,3}(?:\.\d{1,3}){3}|(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)*"
+    r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.?)(?::(\d{0,9}))?"
+)
+_NO_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_ILLEGAL = re.compile(rf"[\s\"<>\\^`{{|}}]|{_NO_ESCAPE.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +27,7 @@ class Uri:
     scheme: str | None
     host: str | None
     port: int | None
-    path: str
+    path: str | None
     query: str | None
     fragment: str | None
 
@@ -30,19 +36,23 @@ class Uri:
 def uri_of(text: str) -> Uri:
     """Returns the parts of a URI; raises ``ValueError`` for a text that is none."""
     found = _URI.fullmatch(text)
-    if found is None or not text or _ILLEGAL.search(text):
+    if found is None or _ILLEGAL.search(text):
         message = f"URL input has invalid syntax: {text}"
         raise ValueError(message)
     scheme, authority, path, query, fragment = found.groups()
     host: str | None = None
     port: int | None = None
-    if authority:
-        name, _, number = authority.rpartition("@")[2].partition(":")
-        host = name or None
-        port = int(number) if number.isdigit() else None
-    return Uri(
-        scheme, host, port, unquote(path), None if query is None else unquote(query), fragment and unquote(fragment)
-    )
+    server = _SERVER.fullmatch(authority.rpartition("@")[2]) if authority else None
+    if server is not None:
+        host = server[1]
+        port = int(server[2]) if server[2] else None
+    # Behind something like mailto: there is no path.
+    is_opaque = scheme is not None and authority is None and not path.startswith("/")
+    return Uri(scheme, host, port, *(_decoded(one) for one in (None if is_opaque else path, query, fragment)))
+
+
+def _decoded(part: str | None) -> str | None:
+    return None if part is None else unquote(part)
 
 
 def scheme(text: str) -> str | None:
@@ -60,7 +70,7 @@ def port(text: str) -> int | None:
     return uri_of(text).port
 
 
-def path(text: str) -> str:
+def path(text: str) -> str | None:
     """Returns the path of a URL."""
     return uri_of(text).path
 
@@ -83,8 +93,8 @@ def parameter(text: str, name: str) -> str | None:
     raw = None if found is None else found[4]
     for part in (raw or "").split("&") if raw else ():
         key, _, value = part.partition("=")
-        if unquote_plus(key) == name:
-            return unquote_plus(value)
+        if unquote(key) == name:
+            return unquote(value)
     return None
 
 
@@ -94,7 +104,10 @@ def encoded(text: str) -> str:
 
 
 def decoded(text: str) -> str:
-    """Returns the text that stands encoded in a URL's query."""
+    """Returns the text that stands encoded in a URL's query; raises ``ValueError`` if it cannot stand there."""
+    if _NO_ESCAPE.search(text):
+        message = f"Illegal hex characters in escape (%) pattern: {text}"
+        raise ValueError(message)
     return unquote_plus(text)
 
 

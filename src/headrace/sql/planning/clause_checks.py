@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from headrace.sql.errors import SqlError, SqlStatementError
@@ -15,7 +15,7 @@ from headrace.sql.planning.tree import calls
 from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
 from headrace.sql.syntax.statements import Query, Window
-from headrace.sql.types.schema import Column, Schema
+from headrace.sql.types.schema import Column, Namespace, Schema
 
 SUPPRESSION = "ksql.suppress.enabled"
 """The setting of whether queries may have EMIT FINAL."""
@@ -99,18 +99,20 @@ def check_partition_by(
     """Raises if rows cannot get the key of a PARTITION BY clause; ``keys`` are the columns of the key they have."""
     if not query.partition_by:
         return
-    for given in (query.partition_by, qualified):
-        for number, expression in enumerate(given):
-            if expression in given[:number]:
-                message = f"Duplicate PARTITION BY expression: {expression_text(expression)}"
-                raise SqlStatementError(message, position=expression.position)
+    for number, expression in enumerate(qualified):
+        if expression in qualified[:number]:
+            message = f"Duplicate PARTITION BY expression: {expression_text(expression)}"
+            raise SqlStatementError(message, position=expression.position)
     internal = [clause.sources.internal(one) for one in qualified]
     key = list(keys)
     names = [one.name for one in internal if isinstance(one, ColumnReference)]
     if not clause.is_table or (len(names) == len(internal) and names == key):
         return
     texts = ", ".join(map(expression_text, internal))
-    message = "Cannot repartition a TABLE source. PARTITION BY is only supported for streams."
+    message = (
+        "Cannot repartition a TABLE source. If this is a join, joins on tables with multiple columns is not yet "
+        "supported. PARTITION BY is only supported for streams."
+    )
     if len(key) == 1:
         message = (
             "Cannot repartition a TABLE source. If this is a join, make sure that the criteria uses the TABLE's key "
@@ -140,20 +142,19 @@ def check_table_functions(*, is_table: bool, grouped: bool) -> None:
         raise SqlStatementError(message)
 
 
-def check_columns(key: tuple[Column, ...], values: tuple[Column, ...]) -> None:
-    """Raises if two columns of the result have the same name."""
-    for what, columns in (("key", key), ("value", values)):
-        for number, column in enumerate(columns):
-            if any(other.name == column.name for other in columns[:number]):
-                shown = Schema((column,))
-                message = f"Duplicate {what} columns found in schema: {shown}. Give one of the columns an alias."
+def check_names(columns: Sequence[Column]) -> None:
+    """Raises if two columns of a result have the same name."""
+    for namespace, what in ((Namespace.KEY, "key"), (Namespace.VALUE, "value")):
+        seen: set[str] = set()
+        for column in columns:
+            if column.namespace is not namespace:
+                continue
+            if column.name in seen:
+                message = (
+                    f"Duplicate {what} columns found in schema: {Schema((column,))}. Give one of the columns an alias."
+                )
                 raise SqlStatementError(message)
-    clashing = [f"`{column.name}`" for column in values if any(other.name == column.name for other in key)]
-    if clashing:
-        message = (
-            f"Value columns clash with key columns: {', '.join(clashing)}. Give the columns of the value an alias."
-        )
-        raise SqlStatementError(message)
+            seen.add(column.name)
 
 
 def check_values(projection: Projection) -> None:

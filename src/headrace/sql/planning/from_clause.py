@@ -90,7 +90,7 @@ def from_clause(query: Query, find: Callable[[str], SourceDefinition]) -> FromCl
     for sides in conditions:
         _check_windows(*(sources[_source_of(side)] for side in sides))
     for join, sides, right in zip(query.joins, conditions, sources.items[1:], strict=True):
-        joins.append(_join(join, sides, right, items[0], joins))
+        joins.append(_join(join, sides, right, sources, joins))
     last = joins[-1] if joins else None
     if last and not last.foreign_key and not any(isinstance(one, ColumnReference) for one in last.equal):
         sources = replace(sources, synthetic_key=synthetic_key(sources.all_columns()))
@@ -121,6 +121,10 @@ def _condition(join: Join, sources: Sources, number: int) -> tuple[Expression, E
         message = f"Only equality join criteria is supported. Got {expression_text(condition)}."
         raise SqlStatementError(message, position=condition.position)
     known = Sources(sources.items[: number + 2])
+    for reference in references(condition):
+        if reference.source is not None and sources.find(reference.source) and not known.find(reference.source):
+            # It is joined further on.
+            raise known.unresolved(reference, "JOIN ON")
     sides = known.qualified(condition.left, "JOIN ON"), known.qualified(condition.right, "JOIN ON")
     left, right = (_only_source(side, condition) for side in sides)
     if left == right:
@@ -175,13 +179,15 @@ def _join(
     join: Join,
     sides: tuple[Expression, Expression],
     right: FromSource,
-    first: FromSource,
+    sources: Sources,
     before: list[JoinOn],
 ) -> JoinOn:
     of_right = any(reference.source == right.alias for reference in references(sides[0]))
     left_side, right_side = (sides[1], sides[0]) if of_right else sides
+    first = sources.items[0]
     left_equal = before[-1].equal if before else _key_of(first)
-    foreign = right.is_table and first.is_table and left_side not in left_equal
+    on_key = left_side in left_equal or _key_of(sources[_source_of(left_side)]) == (left_side,)
+    foreign = right.is_table and first.is_table and not on_key
     made = JoinOn(
         join.kind,
         _source_of(left_side),
@@ -263,6 +269,16 @@ def _check_table_table(join: JoinOn, clause: FromClause) -> None:
         message = (
             "Invalid join condition: table-table joins require to join on the primary key of the right input table. "
             f"Got {join.condition}."
+        )
+        raise SqlStatementError(message)
+    if join.moves_left:
+        before = clause.joins[clause.joins.index(join) - 1]
+        keys = [clause.sources.internal_name(one) for one in before.equal if isinstance(one, ColumnReference)]
+        column = keys[0] if keys else synthetic_key(clause.sources.all_columns())
+        text = expression_text(clause.sources.internal(join.left_expression))
+        message = (
+            "Cannot repartition a TABLE source. If this is a join, make sure that the criteria uses the TABLE's key "
+            f"column {column} instead of [{text}]. Got {join.condition}."
         )
         raise SqlStatementError(message)
     if not join.foreign_key:

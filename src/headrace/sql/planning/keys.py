@@ -23,14 +23,14 @@ def partitioned(
     key_format: KeyFormat,
 ) -> Step:
     """Returns the step with the key of PARTITION BY; the step itself if that is the key it has."""
-    if step.key_format.window is not None:
-        raise windowed_repartition()
-    if partition_by == (Literal(None),):
-        return _selected(step, (), key_format, None)
     internal = [sources.internal(one) for one in partition_by]
     names = [one.name for one in internal if isinstance(one, ColumnReference)]
     if len(names) == len(internal) and names == [column.name for column in step.key]:
         return step
+    if step.key_format.window is not None:
+        raise windowed_repartition()
+    if partition_by == (Literal(None),):
+        return _selected(step, (), key_format, None)
     old_key = Layout(step.key)
     of_key = [all(one.name in old_key for one in references(expression)) for expression in internal]
     function, types = typing.row_function(internal, old_key if all(of_key) else step.layout)

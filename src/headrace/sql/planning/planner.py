@@ -35,7 +35,7 @@ from headrace.sql.planning.projection import (
     keyed_by_source,
 )
 from headrace.sql.planning.reads import read, time_column
-from headrace.sql.planning.select import SelectClause, Selected
+from headrace.sql.planning.select import SelectClause, Selected, key_column_names
 from headrace.sql.planning.sink import casted, check_insert, sink_definition, sink_key_format, sink_value_format
 from headrace.sql.planning.sink_request import SinkRequest
 from headrace.sql.planning.sources import FromSource, Sources
@@ -45,7 +45,7 @@ from headrace.sql.planning.typing import Typing, shown_without_quotes
 from headrace.sql.syntax.nodes import ColumnReference, Expression, Literal
 from headrace.sql.syntax.statements import Query
 from headrace.sql.types import SqlType
-from headrace.sql.types.schema import Column, Namespace, Schema
+from headrace.sql.types.schema import WINDOW_BOUNDS, Column, Namespace, Schema
 
 NEW_PLANNER = "ksql.new.query.planner.enabled"
 
@@ -120,8 +120,8 @@ class _Planner:
             clause_checks.check_table_functions(is_table=clause.is_table, grouped=bool(query.group_by))
         if not group_by:
             check_ungrouped(query, selected, self._sources, self._functions)
-            self._check_types(selected, table_functions)
         grouping = groups.grouping(group_by, selected) if group_by else None
+        clause_checks.check_names(self._result(selected, table_functions, groups, grouping))
         is_table = grouping is not None or clause.is_table
         projection = self._projection(selected, partition_by, grouping, groups)
         clause_checks.check_values(projection)
@@ -184,11 +184,29 @@ class _Planner:
     def _type_of(self, expression: Expression) -> SqlType:
         return self._typing.column_type(self._sources.internal(expression), self._everything)
 
-    def _check_types(self, selected: tuple[Selected, ...], table_functions: TableFunctions) -> None:
-        """Raises if a selected expression has no type, before anything is said about what else is missing."""
-        layout = self._everything + table_functions.columns(self._everything)
-        for one in selected:
-            self._typing.typed(self._sources.internal(one.expression), layout, "Invalid Select: ")
+    def _result(
+        self,
+        selected: tuple[Selected, ...],
+        table_functions: TableFunctions,
+        groups: Groups,
+        grouping: Grouping | None,
+    ) -> list[Column]:
+        """Returns the selected columns; raises if one has no type, before anything is said about what is missing."""
+        if grouping is None:
+            layout = self._everything + table_functions.columns(self._everything)
+            expressions = [self._sources.internal(one.expression) for one in selected]
+        else:
+            layout = self._groups_layout(grouping)
+            expressions = [self._sources.internal(groups.over_results(grouping, one.expression)) for one in selected]
+        types = [self._typing.column_type(one, layout, "Invalid Select: ") for one in expressions]
+        return [Column(one.name, type) for one, type in zip(selected, types, strict=True)]
+
+    def _groups_layout(self, grouping: Grouping) -> Layout:
+        """Returns a layout with all columns that a group's result can have."""
+        calls = [self._typing.aggregate(self._sources.internal(one), self._everything) for one in grouping.aggregates]
+        results = zip(grouping.aggregate_names, (call.aggregate.result_type for call in calls), strict=True)
+        keys = zip(grouping.key_names, map(self._type_of, grouping.keys), strict=True)
+        return Layout(tuple(Column(name, type) for name, type in (*results, *keys, *WINDOW_BOUNDS.items())))
 
     def _projection(
         self,
@@ -201,7 +219,7 @@ class _Planner:
         if grouping is not None:
             return keyed_by_groups(selected, grouping.keys, groups.key_texts, name)
         if partition_by:
-            return keyed_by_expressions(selected, partition_by, name)
+            return keyed_by_expressions(selected, partition_by, key_column_names(partition_by, self._sources), name)
         if self._sources.is_join:
             return keyed_by_join(selected, self._clause, name)
         return keyed_by_source(selected, self._clause, name, optional=self._typing.is_on(NEW_PLANNER))
@@ -263,7 +281,6 @@ class _Planner:
         )
         types = [self._typing.column_type(one, step.layout, "Invalid Select: ") for one in expressions]
         values = tuple(Column(one.name, type) for one, type in zip(projection.values, types, strict=True))
-        clause_checks.check_columns(key, values)
         schema = Schema((*key, *values))
         existing = self._sink.existing
         if existing is None:

@@ -73,14 +73,16 @@ def _keyed_by_left(selected: Sequence[Selected], clause: FromClause) -> Projecti
     return _without(selected, [_only(selected, key, clause.sources.internal_name(key)) for key in keys])
 
 
-def keyed_by_expressions(selected: Sequence[Selected], keys: Sequence[Expression], sink: str) -> Projection:
-    """Returns the projection of a query with PARTITION BY."""
+def keyed_by_expressions(
+    selected: Sequence[Selected], keys: Sequence[Expression], names: Sequence[str], sink: str
+) -> Projection:
+    """Returns the projection of a query with PARTITION BY; ``names`` are those of the new key's columns."""
     if tuple(keys) == (Literal(None),):
         return Projection((), tuple(selected))
     missing = [key for key in keys if not _having(selected, key)]
     if missing:
         raise _missing(sink, "partitioning expression", [expression_text(key) for key in keys], "and")
-    return _without(selected, [_only(selected, key, _name(key)) for key in keys])
+    return _without(selected, [_only(selected, key, name) for key, name in zip(keys, names, strict=True)])
 
 
 def keyed_by_groups(
@@ -128,10 +130,6 @@ def _check_repeated(found: Sequence[Selected]) -> None:
                 "indicate which key reference should be copied."
             )
             raise SqlStatementError(message)
-
-
-def _name(key: Expression) -> str:
-    return key.name if isinstance(key, ColumnReference) else expression_text(key)
 
 
 def _without(selected: Sequence[Selected], key: Sequence[Selected]) -> Projection:

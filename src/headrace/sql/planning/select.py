@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from headrace.sql.errors import SqlStatementError
@@ -107,9 +107,7 @@ class SelectClause:
 
     def name_of(self, expression: Expression) -> str:
         """Returns the name of an expression without alias."""
-        if isinstance(expression, ColumnReference):
-            return self._sources.internal_name(expression)
-        return self._names.field(expression.name) if isinstance(expression, FieldAccess) else self._names.expression()
+        return _name_of(expression, self._sources, self._names)
 
     def _star(self, alias: str | None) -> Iterator[Selected]:
         if alias is None and self._sources.synthetic_key is not None:
@@ -139,3 +137,15 @@ class SelectClause:
     def _column(self, source: FromSource, name: str) -> Selected:
         reference = ColumnReference(name, source.alias)
         return Selected(reference, self._sources.internal_name(reference))
+
+
+def key_column_names(keys: Sequence[Expression], sources: Sources) -> list[str]:
+    """Returns what the columns of a key that is made of expressions are called before anything is selected."""
+    names = NameGenerator(sources.all_columns())
+    return [_name_of(key, sources, names) for key in keys]
+
+
+def _name_of(expression: Expression, sources: Sources, names: NameGenerator) -> str:
+    if isinstance(expression, ColumnReference):
+        return sources.internal_name(expression)
+    return names.field(expression.name) if isinstance(expression, FieldAccess) else names.expression()

@@ -166,6 +166,10 @@ class Sources:
             return reference
         if reference.source is not None and self.find(reference.source) is None:
             raise self.unknown_source(reference.source, reference.position)
+        raise self.unresolved(reference, clause)
+
+    def unresolved(self, reference: ColumnReference, clause: str) -> SqlStatementError:
+        """Returns the error for a column that no source has."""
         shown = expression_text(reference)
         what = f"{clause} column"
         if clause == "SELECT" and self.is_join and reference.source is None and is_synthetic_key(reference.name):
@@ -173,9 +177,9 @@ class Sources:
         message = f"{place(reference.position)}{what} '{shown}' cannot be resolved."
         if clause in ("WHERE", "GROUP BY", "PARTITION BY"):
             message += f" '{shown}' must be a column in the source schema since {clause} is applied on the input."
-        items = self.items if reference.source is None else (self[reference.source],)
+        items = [item for item in self.items if reference.source in (None, item.alias)]
         message += suggestion(reference.name, (name for item in items for name in item.columns))
-        raise SqlStatementError(message, position=reference.position)
+        return SqlStatementError(message, position=reference.position)
 
 
 def place(position: Position | None) -> str:

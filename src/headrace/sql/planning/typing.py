@@ -46,8 +46,9 @@ class Typing:
 
     def typed(self, expression: Expression, layout: Layout, prefix: str = "") -> TypedExpression:
         """Returns the expression with its type and code."""
+        resolved = self.resolved(expression)
         with clause_errors(prefix):
-            return analyse(self.resolved(expression), layout, self.functions, self.settings)
+            return analyse(resolved, layout, self.functions, self.settings)
 
     def aggregate(self, call: Expression, layout: Layout) -> AggregateCall:
         """Returns the call of an aggregate function."""

@@ -57,7 +57,7 @@ def read_describe(reader: Reader) -> Statement:
         return Describe(what, reader.advance().text)
     if reader.at_any("STREAMS", "TABLES"):
         return Describe(reader.advance().text, None, reader.accept("EXTENDED"))
-    name = reader.name()
+    name = reader.source_name()
     return Describe("SOURCE", name, reader.accept("EXTENDED"))
 
 
@@ -126,12 +126,12 @@ def read_assert(reader: Reader, *, testing: bool) -> Statement:
         reader.fail()
     if reader.at_any("STREAM", "TABLE"):
         kind = reader.advance().text
-        name = reader.name()
+        name = reader.source_name()
         elements = read_elements(reader) if reader.at("(") else ()
         return AssertSource(kind, name, elements, read_properties(reader) if reader.at("WITH") else ())
     tombstone = reader.accept("NULL")
     reader.expect("VALUES")
-    source = reader.name()
+    source = reader.source_name()
     columns: tuple[str, ...] = ()
     if reader.accept("("):
         columns = reader.listed(reader.name, close=")")

@@ -9,6 +9,7 @@ from datetime import timedelta
 from headrace.sql.errors import SqlParseError
 from headrace.sql.syntax.dialect import Kind
 from headrace.sql.syntax.expression_grammar import read_expression, read_primary, read_value
+from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import (
     Distinct,
@@ -118,9 +119,9 @@ def _select_item(reader: Reader) -> SelectItem | SelectAll | SelectFields:
 
 def _source(reader: Reader) -> Source:
     first, position = reader.index, reader.position
-    alias = name = reader.name()
+    alias = name = reader.source_name()
     if reader.accept("AS") or (reader.at_name() and not _at_clause(reader)):
-        alias = reader.name()
+        alias = reader.source_name()
     return Source(name, alias, reader.written(first), position=position)
 
 
@@ -217,8 +218,17 @@ def _several(reader: Reader, clause: str) -> tuple[Expression, ...]:
         if reader.accept(")"):
             message = f"Failed to prepare statement: {clause} requires at least one expression"
             raise SqlParseError(message, position=position, statement=reader.statement())
-        return reader.listed(lambda: read_value(reader), close=")")
-    return reader.listed(lambda: read_value(reader))
+        return _without_repeated(reader, clause, reader.listed(lambda: read_value(reader), close=")"))
+    return _without_repeated(reader, clause, reader.listed(lambda: read_value(reader)))
+
+
+def _without_repeated(reader: Reader, clause: str, expressions: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    for place, expression in enumerate(expressions):
+        if expression in expressions[:place]:
+            text = expression_text(expression)
+            message = f"Failed to prepare statement: Duplicate {clause} expression: {text}"
+            raise SqlParseError(message, position=expression.position, statement=reader.statement())
+    return expressions
 
 
 def _at_list_in_parentheses(reader: Reader) -> bool:

@@ -48,7 +48,7 @@ def read_create(reader: Reader) -> Statement:
         reader.fail()
     kind = reader.advance().text
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
-    name = reader.name()
+    name = reader.source_name()
     elements = read_elements(reader) if reader.at("(") else ()
     properties = read_properties(reader) if reader.at("WITH") else ()
     if not elements and not is_source and reader.accept("AS"):
@@ -109,7 +109,7 @@ def read_drop(reader: Reader) -> Statement:
     reader.expect("DROP")
     what = reader.choose("STREAM", "TABLE", "TYPE", "FUNCTION", "CONNECTOR")
     if_exists = reader.accept("IF", "EXISTS")
-    name = reader.name()
+    name = reader.source_name() if what in ("STREAM", "TABLE") else reader.name()
     if what == "TYPE":
         return DropType(name, if_exists)
     if what == "FUNCTION":
@@ -127,7 +127,7 @@ def read_alter(reader: Reader) -> Statement:
         reader.expect("=")
         return SetProperty(name, reader.string(), system=True)
     kind = reader.choose("STREAM", "TABLE")
-    name = reader.name()
+    name = reader.source_name()
     return AlterSource(kind, name, reader.listed(lambda: _added_column(reader)))
 
 
@@ -143,7 +143,7 @@ def read_insert(reader: Reader) -> Statement:
     """Reads ``INSERT INTO …``."""
     reader.expect("INSERT", "INTO")
     position = reader.position
-    target = reader.name()
+    target = reader.source_name()
     if reader.at("SELECT") or reader.at("WITH"):
         properties = read_properties(reader) if reader.at("WITH") else ()
         return InsertInto(target, read_query(reader), properties, position)

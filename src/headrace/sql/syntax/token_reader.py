@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
@@ -57,6 +58,7 @@ RESERVED = frozenset(
 """Words that are never the name of something unless they are quoted."""
 
 
+_SOURCE_NAME = re.compile("[a-zA-Z0-9_-]*")
 LONGEST_NUMBER = 4000
 """In digits; Python refuses to read more of them, because it takes too long."""
 
@@ -150,14 +152,38 @@ class Reader:
 
     def at_name(self) -> bool:
         """Says whether a name follows."""
-        token = self.token
+        return self._is_name(self.token)
+
+    @staticmethod
+    def _is_name(token: Token) -> bool:
         return token.kind is Kind.QUOTED or (token.kind is Kind.WORD and token.text not in RESERVED)
 
     def name(self) -> str:
         """Reads the name of something: folded to upper case unless it is quoted."""
         if not self.at_name():
-            self.fail()
+            self._fail_name()
         return self.advance().text
+
+    def _fail_name(self) -> NoReturn:
+        written = self.token.written
+        if self.token.kind is not Kind.WORD or not self._is_name(self.peek()):
+            self.fail()
+        self.fail(
+            f'"{written}" is a reserved keyword and it can\'t be used as an identifier. '
+            f"You can use it as an identifier by escaping it as '{written}'"
+        )
+
+    def source_name(self) -> str:
+        """Reads the name of a stream or table, or an alias of one: a topic and stores may be named after it."""
+        position = self.position
+        name = self.name()
+        if not _SOURCE_NAME.fullmatch(name):
+            message = (
+                f"Illegal argument at Line: {position.line}, Col: {position.column}. "
+                f"Source names may only contain alphanumeric values, '_' or '-'. Got: '{name}'"
+            )
+            raise SqlParseError(message, position=position, statement=self.statement())
+        return name
 
     def string(self) -> str:
         """Reads a text in single quotes."""

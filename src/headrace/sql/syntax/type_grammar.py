@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headrace.sql.errors import SqlError, SqlParseError
+from headrace.sql.errors import SqlParseError
 from headrace.sql.syntax.dialect import Kind, tokenize
 from headrace.sql.syntax.nodes import TypeName
 from headrace.sql.syntax.token_reader import Reader
@@ -33,8 +33,8 @@ def resolve_type(name: TypeName, types: Mapping[str, SqlType]) -> SqlType:
     try:
         found = _read(Reader(name.text, tokenize(name.text)), types)
     except _Unresolved as missing:
-        message = f"Cannot resolve unknown type: {missing.name}"
-        raise SqlError(message, position=name.position) from None
+        message = f"Failed to prepare statement: Cannot resolve unknown type: {missing.name}"
+        raise SqlParseError(message, position=name.position) from None
     assert found is not None  # with types given, a name is found or raises
     return found
 

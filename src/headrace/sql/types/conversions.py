@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -91,6 +92,13 @@ def text_to_decimal(text: str, precision: int, scale: int) -> Decimal:
     return fitted(Decimal(text.strip()), precision, scale)
 
 
+def text_to_bytes(text: str) -> bytes:
+    """Returns the bytes that a text means in Base64; raises ``ValueError`` if it means none."""
+    stripped = text.strip()
+    # The padding may be left out.
+    return b64decode(stripped + "=" * (-len(stripped) % 4), validate=True)
+
+
 def integer_to_decimal(value: int, precision: int, scale: int) -> Decimal:
     """Returns an integer as a decimal; raises ``ArithmeticError`` if it does not fit."""
     return fitted(Decimal(value), precision, scale)
@@ -158,6 +166,7 @@ _SIMPLE: dict[tuple[SqlBaseType, SqlBaseType], Callable[..., Any] | None] = {
     (B.STRING, B.DATE): parse_date,
     (B.STRING, B.TIME): parse_time,
     (B.STRING, B.TIMESTAMP): parse_timestamp,
+    (B.STRING, B.BYTES): text_to_bytes,
     (B.DATE, B.STRING): date_text,
     (B.DATE, B.TIMESTAMP): date_to_timestamp,
     (B.TIME, B.STRING): time_text,
@@ -170,6 +179,13 @@ SURE = frozenset({float, str, double_text, plain, boolean_text, date_text, time_
 SURE |= {double_to_integer, double_to_bigint, decimal_to_integer, decimal_to_bigint, text_to_boolean}
 SURE |= {timestamp_to_date, timestamp_to_time, date_to_timestamp}
 """Conversions that never fail."""
+READ_FROM_TEXT = {
+    B.DATE: parse_date,
+    B.TIME: parse_time,
+    B.TIMESTAMP: parse_timestamp,
+    B.BYTES: text_to_bytes,
+}
+"""The types to which texts are converted without being asked, with what reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,15 +265,12 @@ class UnsupportedCast(SqlStatementError):
     """There is no conversion between the two types."""
 
 
-def converter(source: SqlType, target: SqlType) -> Callable[[Any], Any] | None:
-    """Returns the function that converts a value, None if nothing is to do; raises ``UnsupportedCast`` otherwise.
+def _unsupported(source: SqlType, target: SqlType) -> UnsupportedCast:
+    return UnsupportedCast(f"Cast of {source} to {target} is not supported")
 
-    >>> from headrace.sql.types import DECIMAL, STRING
-    >>> converter(STRING, DECIMAL(3, 1))("1.25")
-    Decimal('1.3')
-    """
-    if source == target:
-        return None
+
+def _inner_converter(source: SqlType, target: SqlType) -> ArrayCast | MapCast | StructCast | None:
+    """Returns the conversion of what is inside of both types; None if they are not of the same kind."""
     if isinstance(source, SqlArray) and isinstance(target, SqlArray):
         return ArrayCast(converter(source.item, target.item))
     if isinstance(source, SqlMap) and isinstance(target, SqlMap):
@@ -268,11 +281,28 @@ def converter(source: SqlType, target: SqlType) -> Callable[[Any], Any] | None:
             have = source.field(part.name)
             parts.append((part.name, None if have is None else converter(have, part.type)))
         return StructCast(tuple(parts))
+    return None
+
+
+def converter(source: SqlType, target: SqlType) -> Callable[[Any], Any] | None:
+    """Returns the function that converts a value, None if nothing is to do; raises ``UnsupportedCast`` otherwise.
+
+    >>> from headrace.sql.types import DECIMAL, STRING
+    >>> converter(STRING, DECIMAL(3, 1))("1.25")
+    Decimal('1.3')
+    """
+    if source == target:
+        return None
+    try:
+        made = _inner_converter(source, target)
+    except UnsupportedCast as error:
+        raise _unsupported(source, target) from error
+    if made is not None:
+        return made
     if target.base is B.STRING and source.base in (B.ARRAY, B.MAP, B.STRUCT):
         return TextOf(source)
     if (source.base, target.base) not in _SIMPLE:
-        message = f"Cast of {source} to {target} is not supported"
-        raise UnsupportedCast(message)
+        raise _unsupported(source, target)
     function = _SIMPLE[source.base, target.base]
     if isinstance(target, SqlDecimal) and function is not None:
         return Sized(function, target.precision, target.scale)

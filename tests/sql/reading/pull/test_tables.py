@@ -76,8 +76,10 @@ def test_long_conditions_are_answered_and_endless_ones_refused(cities: QueryPlac
 
 def test_columns_are_named_and_marked(cities: QueryPlace) -> None:
     result = cities.pulled("SELECT people * 2, name AS city, UCASE(name) AS u, ROWTIME FROM cities WHERE name='Zug';")
-    assert str(result.schema) == "`KSQL_COL_0` BIGINT, `CITY` STRING KEY, `U` STRING, `ROWTIME` BIGINT"
+    assert str(result.schema) == "`KSQL_COL_0` BIGINT, `CITY` STRING, `U` STRING, `ROWTIME` BIGINT"
     assert [row.columns for row in result.rows] == [[60, "Zug", "ZUG", 5]]
+    renamed = cities.pulled("SELECT people AS name FROM cities WHERE name='Zug';")
+    assert str(renamed.schema) == "`NAME` BIGINT KEY"
 
 
 def test_a_deleted_row_is_gone_and_a_changed_one_is_new(cities: QueryPlace) -> None:
@@ -203,13 +205,29 @@ def test_what_cannot_be_asked_is_said(cities: QueryPlace, query: str, message: s
         ("name BETWEEN 'a' AND 'b'", "A comparison condition on the key column cannot be combined"),
         ("people = LEN(country)", "between a key column and a resolvable expression"),
         ("name IS NULL", "Unsupported expression in WHERE clause"),
-        ("name > 'a' OR name = 'b'", "Query requires table scan to be enabled"),
+        ("name NOT IN ('a', 'b')", r"Unsupported expression in WHERE clause: \(NOT \(NAME = 'a'\)\)"),
+        ("NOT (people = 1 OR name = 'a')", r"Unsupported expression in WHERE clause: \(NOT \(PEOPLE = 1\)\)"),
+        (
+            "name > 'a' OR name = 'b'",
+            r"Query requires table scan to be enabled\. Table scans can be enabled by",
+        ),
     ],
 )
 def test_without_scans_a_key_is_needed(cities: QueryPlace, condition: str | None, message: str) -> None:
     where = "" if condition is None else f" WHERE {condition}"
     with pytest.raises(SqlStatementError, match=message):
         cities.rows(f"SELECT * FROM cities{where};", ksql__query__pull__table__scan__enabled=False)
+
+
+def test_ranges_of_keys_have_values_of_the_keys_type(place: QueryPlace) -> None:
+    place.run(
+        """CREATE TABLE written (id INT PRIMARY KEY, v INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON', PARTITIONS=1);
+        CREATE SOURCE TABLE numbers (id INT PRIMARY KEY, v INT) WITH (KAFKA_TOPIC='t', VALUE_FORMAT='JSON');"""
+    )
+    query = "SELECT * FROM numbers WHERE id < 1.5;"
+    assert place.rows(query) == []
+    with pytest.raises(SqlStatementError, match="can not be converted to the type of the key column: ID INTEGER"):
+        place.rows(query, ksql__query__pull__extensions__enabled=False)
 
 
 def test_without_scans_keys_and_one_range_are_still_found(cities: QueryPlace) -> None:
@@ -241,6 +259,8 @@ def test_ksqldbs_limits_can_be_asked_for(cities: QueryPlace, query: str, message
         ("name BETWEEN 'a' AND 'b' OR name = 'x'", (RangeRows(("a", "b")), KeyRows(("x",)))),
         ("name = 'a' OR people = 1", None),
         ("NOT name = 'a'", None),
+        ("NOT (people = 1 OR NOT name = 'a')", (KeyRows(("a",)),)),
+        ("name = 'a' AND people NOT BETWEEN 1 AND 3", (KeyRows(("a",)),)),
         ("people = 1", None),
     ],
 )

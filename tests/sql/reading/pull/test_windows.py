@@ -97,6 +97,8 @@ def test_windows_are_gone_after_their_retention(place: QueryPlace) -> None:
             "windowend = 5 AND windowend < 9",
             r"`\(WINDOWEND < 9\)` cannot be combined with other `WINDOWEND` bounds",
         ),
+        ("windowstart = 1.5", "Window bounds must resolve to an INT, BIGINT, or STRING containing a datetime"),
+        ("windowstart > CAST(2 AS DOUBLE)", "Window bounds must resolve to an INT"),
     ],
 )
 def test_bounds_that_ksqldb_refuses_are_refused_without_the_extensions(

@@ -21,15 +21,6 @@ def parse_timestamp(value: str, text: str, zone_name: str = "UTC") -> int:
     return local_to_epoch_ms(local, found.zone or zone_named(zone_name))
 
 
-def parse_date(value: str, text: str) -> int:
-    """Returns the date that a text means by a pattern without times."""
-    pattern = pattern_of(text)
-    if pattern.has_time or pattern.has_zone:
-        message = f"Date format contains time field: {text}"
-        raise ValueError(message)
-    return _parsed(value, pattern).days()
-
-
 def parse_days(value: str, text: str) -> int:
     """Returns the day of the date that a text means by a pattern, which has to say year, month and day."""
     found = _parsed(value, pattern_of(text))

@@ -68,6 +68,9 @@ def pattern_of(text: str) -> Pattern:
                 raise ValueError(message)
             elements.append(Element(one, end - index))
             index = end
+        elif one in "{}#":
+            message = f"Pattern includes reserved character: '{one}'"
+            raise ValueError(message)
         else:
             elements.append(Element(one if one in "[]" else "", 0, "" if one in "[]" else one))
             index += 1

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from headrace.sql.catalog import SourceDefinition
-from headrace.sql.errors import SqlStatementError
+from headrace.sql.errors import SqlError, SqlStatementError
 from headrace.sql.expressions.comparisons import OPERATOR_NAMES
+from headrace.sql.expressions.literals import constant
+from headrace.sql.functions.registry import FunctionRegistry
 from headrace.sql.reading.pull.conditions import (
     RANGES,
     Conjunction,
@@ -17,9 +19,10 @@ from headrace.sql.reading.pull.conditions import (
     is_constant,
     shown,
 )
+from headrace.sql.reading.pull.key_access import KeyConditions
 from headrace.sql.syntax.formatter import expression_text
 from headrace.sql.syntax.nodes import ColumnReference, Comparison, Expression, Like, Literal
-from headrace.sql.types import STRING
+from headrace.sql.types import BIGINT, BYTES, STRING
 from headrace.sql.types.schema import WINDOW_BOUNDS, Schema
 
 TABLE_SCANS = "ksql.query.pull.table.scan.enabled"
@@ -27,7 +30,7 @@ RANGE_SCANS = "ksql.query.pull.range.scan.enabled"
 MORE = " See https://cnfl.io/queries for more info.\n"
 HELP = f"{MORE}Add EMIT CHANGES if you intended to issue a push query."
 _COMBINED = "cannot be combined with other comparisons such as an IN predicate"
-_NEEDS_SCAN = "Query requires table scan to be enabled. "
+_NEEDS_SCAN = f"Query requires table scan to be enabled. Table scans can be enabled by setting {TABLE_SCANS}=true"
 _SIDES = {"=": "EQUAL", "<": "LESS_THAN", "<=": "LESS_THAN", ">": "GREATER_THAN", ">=": "GREATER_THAN"}
 _BOUND_OPERATORS = frozenset(_SIDES)
 
@@ -50,7 +53,12 @@ def check_like(condition: Expression, schema: Schema) -> None:
             raise SqlStatementError(message, position=pattern.position or condition.position)
 
 
-def check_condition(condition: Expression | None, table: SourceDefinition, settings: Mapping[str, object]) -> None:
+def check_condition(
+    condition: Expression | None,
+    table: SourceDefinition,
+    functions: FunctionRegistry,
+    settings: Mapping[str, object],
+) -> None:
     """Raises unless the condition has the form that ksqlDB demands, with scans of tables and without them."""
     scans = is_on(settings, TABLE_SCANS)
     if condition is None:
@@ -61,7 +69,7 @@ def check_condition(condition: Expression | None, table: SourceDefinition, setti
         found = alternatives(condition)
     except TooManyAlternatives:
         if not scans:
-            raise SqlStatementError(_NEEDS_SCAN + _remedy(table)) from None
+            raise SqlStatementError(_NEEDS_SCAN) from None
         return
     has_range = False
     for each in found:
@@ -69,9 +77,12 @@ def check_condition(condition: Expression | None, table: SourceDefinition, setti
         if checked.needs_scan:
             return
         has_range |= checked.has_range
-    _check_bounds(found, table)
+    keys = KeyConditions(table, functions, settings)
+    for each in found:
+        keys.check_values(each)
+        _check_bounds(each, table, functions, settings)
     if not scans and has_range and not _by_index(found, table, settings):
-        raise SqlStatementError(_NEEDS_SCAN + _remedy(table))
+        raise SqlStatementError(_NEEDS_SCAN)
 
 
 def _by_index(found: list[Conjunction], table: SourceDefinition, settings: Mapping[str, object]) -> bool:
@@ -79,7 +90,7 @@ def _by_index(found: list[Conjunction], table: SourceDefinition, settings: Mappi
         len(found) == 1
         and is_on(settings, RANGE_SCANS)
         and table.window is None
-        and [column.type for column in table.schema.key] == [STRING]
+        and [column.type for column in table.schema.key] in ([STRING], [BYTES])
     )
 
 
@@ -142,21 +153,35 @@ class _Alternative:
         self.has_range |= operator in RANGES
 
 
-def _check_bounds(found: list[Conjunction], table: SourceDefinition) -> None:
-    """Raises if an alternative limits a bound of the windows twice in the same way."""
-    for conditions in found:
-        limits: dict[tuple[str, str], Expression] = {}
-        for condition in conditions:
-            compared = compared_column(condition) if isinstance(condition, Comparison) else None
-            if compared is None or compared[0].name not in WINDOW_BOUNDS:
-                continue
-            name, side = compared[0].name, _SIDES[compared[1]]
-            others = [other for (of, one), other in limits.items() if of == name and "EQUAL" in (one, side)]
-            if others and (name, side) not in limits:
-                _refuse(f"`{expression_text(condition)}` cannot be combined with other `{name}` bounds", table)
-            if (name, side) in limits:
-                _refuse(f"Duplicate `{name}` bounds on: {side}", table)
-            limits[name, side] = condition
+def _check_bounds(
+    conditions: Conjunction, table: SourceDefinition, functions: FunctionRegistry, settings: Mapping[str, object]
+) -> None:
+    """Raises if a bound of the windows is no time, or is limited twice in the same way."""
+    limits: set[tuple[str, str]] = set()
+    for condition in conditions:
+        compared = compared_column(condition) if isinstance(condition, Comparison) else None
+        if compared is None or compared[0].name not in WINDOW_BOUNDS:
+            continue
+        name, side = compared[0].name, _SIDES[compared[1]]
+        if not _is_time(compared[2], functions, settings):
+            _refuse("Window bounds must resolve to an INT, BIGINT, or STRING containing a datetime", table)
+        others = {one for of, one in limits if of == name}
+        if side not in others and others and "EQUAL" in {*others, side}:
+            _refuse(f"`{expression_text(condition)}` cannot be combined with other `{name}` bounds", table)
+        if side in others:
+            _refuse(f"Duplicate `{name}` bounds on: {side}", table)
+        limits.add((name, side))
+
+
+def _is_time(node: Expression, functions: FunctionRegistry, settings: Mapping[str, object]) -> bool:
+    if isinstance(node, Literal) and isinstance(node.value, str):
+        # It has been read as a timestamp already.
+        return True
+    try:
+        constant(node, BIGINT, functions, settings=settings)
+    except SqlError:
+        return False
+    return True
 
 
 def _refuse(message: str, table: SourceDefinition) -> NoReturn:

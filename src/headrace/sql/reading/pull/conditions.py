@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from headrace.sql.planning.tree import references
 from headrace.sql.syntax.formatter import expression_text
-from headrace.sql.syntax.nodes import Between, ColumnReference, Comparison, Expression, InList, Logical
+from headrace.sql.syntax.nodes import Between, ColumnReference, Comparison, Expression, InList, Like, Logical, Unary
 
 Conjunction = tuple[Expression, ...]
 
@@ -19,34 +20,47 @@ class TooManyAlternatives(Exception):
     """Writing the condition out would cost more than looking at all rows."""
 
 
-def alternatives(condition: Expression) -> list[Conjunction]:
-    """Returns the alternatives of a condition; ``x IN (…)`` is one for each item, BETWEEN is two conditions.
+def alternatives(condition: Expression, *, negated: bool = False) -> list[Conjunction]:
+    """Returns the alternatives of a condition, or of its negation.
+
+    ``x IN (…)`` is one for each item, BETWEEN is two conditions, and NOT stands only around what is one condition.
 
     >>> from headrace.sql.syntax.parser import parse_expression
     >>> [shown(each) for each in alternatives(parse_expression("A IN (1, 2) AND B = 3"))]
     ['((A = 1) AND (B = 3))', '((A = 2) AND (B = 3))']
+    >>> [shown(each) for each in alternatives(parse_expression("NOT (A = 1 OR B NOT IN (2, 3))"))]
+    ['((NOT (A = 1)) AND (B = 2))', '((NOT (A = 1)) AND (B = 3))']
     """
     match condition:
-        case Logical(operator="OR"):
-            found = alternatives(condition.left) + alternatives(condition.right)
-        case Logical(operator="AND"):
-            left, right = alternatives(condition.left), alternatives(condition.right)
-            if len(left) * len(right) > _MOST:
+        case Unary(operator="NOT"):
+            return alternatives(condition.operand, negated=not negated)
+        case Logical():
+            left, right = alternatives(condition.left, negated=negated), alternatives(condition.right, negated=negated)
+            if (condition.operator == "OR") is not negated:
+                found = left + right
+            elif len(left) * len(right) > _MOST:
                 raise TooManyAlternatives
-            found = [one + other for one in left for other in right]
-        case Between(negated=False):
+            else:
+                found = [one + other for one in left for other in right]
+        case Between():
+            low = Comparison(">=", condition.operand, condition.low, position=condition.position)
+            high = Comparison("<=", condition.operand, condition.high, position=condition.position)
+            found = [(low, high)] if condition.negated is negated else [(_not(low),), (_not(high),)]
+        case InList():
             position = condition.position
-            low = Comparison(">=", condition.operand, condition.low, position=position)
-            high = Comparison("<=", condition.operand, condition.high, position=position)
-            found = [(low, high)]
-        case InList(negated=False):
-            position = condition.position
-            found = [(Comparison("=", condition.operand, item, position=position),) for item in condition.items]
+            equal = [Comparison("=", condition.operand, item, position=position) for item in condition.items]
+            found = [(each,) for each in equal] if condition.negated is negated else [tuple(map(_not, equal))]
         case _:
-            found = [(condition,)]
+            found = [(_not(condition) if negated else condition,)]
     if len(found) > _MOST:
         raise TooManyAlternatives
     return found
+
+
+def _not(condition: Expression) -> Expression:
+    if isinstance(condition, Like):
+        return replace(condition, negated=not condition.negated)
+    return Unary("NOT", condition, position=condition.position)
 
 
 def conjuncts(condition: Expression | None) -> tuple[Expression, ...]:

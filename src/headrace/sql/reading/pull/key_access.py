@@ -83,6 +83,13 @@ class KeyConditions:
             return KeyRows(tuple(map(_hashable, (key[name] for name in self._keys))), self._window_starts(conditions))
         return self._key_range(conditions)
 
+    def check_values(self, conditions: Conjunction) -> None:
+        """Raises if a key column is compared with what is no value of its type, or with NULL."""
+        for condition in conditions:
+            found = self._key_comparison(condition)
+            if found is not None:
+                self.key_value(found[0], found[2], condition)
+
     def _key_comparison(self, condition: Expression) -> tuple[Column, str, Expression] | None:
         if not isinstance(condition, Comparison):
             return None

@@ -11,7 +11,7 @@ from headrace.sql.catalog import Catalog
 from headrace.sql.errors import SqlStatementError
 from headrace.sql.expressions import RowFunction
 from headrace.sql.functions.registry import FunctionRegistry
-from headrace.sql.planning.clause_checks import check_table_functions
+from headrace.sql.planning.clause_checks import check_names, check_table_functions
 from headrace.sql.planning.group_by import Groups
 from headrace.sql.planning.planner import everything_in
 from headrace.sql.planning.select import SelectClause, Selected
@@ -26,7 +26,7 @@ from headrace.sql.reading.pull.table_rows import TableRows
 from headrace.sql.reading.results import QueryContext
 from headrace.sql.reading.tables import SqlTables
 from headrace.sql.reading.tables.expiry import expiry_of
-from headrace.sql.syntax.nodes import ColumnReference, Expression
+from headrace.sql.syntax.nodes import Expression
 from headrace.sql.syntax.statements import Query
 from headrace.sql.types import SqlType
 from headrace.sql.types.schema import WINDOW_BOUNDS, Column, Namespace, Schema
@@ -107,7 +107,7 @@ class PreparedQuery:
         for (one, _), (place, _) in zip(self._query.order_by, self.order, strict=True):
             check_order(types[place], one)
         columns = [
-            Column(one.name, type, Namespace.KEY if self._is_key(one.expression) else Namespace.VALUE)
+            Column(one.name, type, Namespace.KEY if self._is_key(one.name) else Namespace.VALUE)
             for one, type in zip(selected, types, strict=False)
         ]
         return project, checked(Schema(tuple(columns)))
@@ -117,12 +117,12 @@ class PreparedQuery:
             return self.sources.internal(expression)
         return self.groups.over_results(expression)
 
-    def _is_key(self, expression: Expression) -> bool:
-        if not isinstance(expression, ColumnReference) or self.sources.is_join or self.groups is not None:
+    def _is_key(self, name: str) -> bool:
+        """Whether a column of the result is told to be a key: by its name, as in ksqlDB, whatever is in it."""
+        if self.sources.is_join or self.groups is not None:
             return False
-        source = self.sources.items[0]
-        is_bound = source.is_windowed and expression.name in WINDOW_BOUNDS
-        return is_bound or source.is_key(expression.name)
+        keys = self.sources.items[0].definition.schema.key
+        return name in WINDOW_BOUNDS or any(column.name == name for column in keys)
 
 
 class PreparedQueries:
@@ -171,10 +171,5 @@ def _text(settings: Mapping[str, object]) -> str:
 
 def checked(schema: Schema) -> Schema:
     """Returns the schema of a result; raises if two of its columns have the same name."""
-    for what, columns in (("key", schema.key), ("value", schema.value)):
-        for place, column in enumerate(columns):
-            if any(other.name == column.name for other in columns[:place]):
-                shown = Schema((Column(column.name, column.type),))
-                message = f"Duplicate {what} columns found in schema: {shown}"
-                raise SqlStatementError(message)
+    check_names(schema.columns)
     return schema

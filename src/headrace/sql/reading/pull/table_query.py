@@ -55,7 +55,7 @@ class TableQuery:
         if self._sources.is_join or (extended and is_on(context.settings, TABLE_SCANS)):
             return
         condition = None if self._where is None else self._sources.internal(self._where)
-        check_condition(condition, self._sources.items[0].definition, context.settings)
+        check_condition(condition, self._sources.items[0].definition, context.functions, context.settings)
 
     def _access_to(self, item: FromSource) -> Access | None:
         """Returns where rows of the first table can be, by the conditions that speak of it alone."""

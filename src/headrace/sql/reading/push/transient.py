@@ -21,6 +21,7 @@ from headrace.sql.hosting.host import QueryState
 from headrace.sql.hosting.streams_host import application_id
 from headrace.sql.planning import QueryPlan, SinkRequest, build, plan_query
 from headrace.sql.planning.build import key_serde_of
+from headrace.sql.planning.clause_checks import check_names
 from headrace.sql.planning.from_clause import FromClause, from_clause
 from headrace.sql.planning.group_by import Groups
 from headrace.sql.planning.planner import everything_in
@@ -87,6 +88,7 @@ def transient_plan(query: Query, context: QueryContext, name: str, topic: str) -
     planned = replace(query, select=tuple(items), group_by=group_by, limit=None)
     plan = plan_query(planned, context.catalog, context.functions, request, context.settings)
     columns = [Column(one.name, plan.schema.columns[len(keys) + place].type) for place, one in enumerate(selected)]
+    check_names(columns)
     windowed = plan.sink.window is not None
     places = tuple(_key_place(one.expression, keys, windowed=windowed) for one in selected)
     return TransientPlan(plan, Schema(tuple(columns)), places)
