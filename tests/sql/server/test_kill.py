@@ -77,11 +77,11 @@ def test_killed_server_loses_nothing(tmp_path: Path, start: Start) -> None:
 def test_what_push_queries_have_left_is_gone_after_the_next_start(tmp_path: Path, start: Start) -> None:
     process = start(tmp_path)
     setup = (
-        "CREATE STREAM \"a b\" (K INT KEY, V INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"
-        'INSERT INTO "a b" VALUES (1, 1);'
+        "CREATE STREAM \"a-b\" (K INT KEY, V INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='JSON', PARTITIONS=1);"
+        'INSERT INTO "a-b" VALUES (1, 1);'
     )
     assert _send(process, setup)
-    body = {"ksql": 'SELECT K, SUM(V) FROM "a b" GROUP BY K EMIT CHANGES;', "streamsProperties": EARLIEST}
+    body = {"ksql": 'SELECT K, SUM(V) FROM "a-b" GROUP BY K EMIT CHANGES;', "streamsProperties": EARLIEST}
     with httpx.stream("POST", f"{process.url}/query", json=body, timeout=SOON.total_seconds()) as answer:
         # The first line has an end when the first row is there.
         next(answer.iter_lines())
